@@ -1,36 +1,36 @@
-//! The boards: one table for the firmware's build script, `cargo xtask`, the tests and `./test`.
+//! Table of boards, shared by the firmware's build script, `cargo xtask`, the tests and `./test`.
 //!
-//! A new board is an entry here and a file in `src/board/`, unless it is of a family that is there.
+//! A new board needs an entry here, and a file in `src/board/` unless its family is already there.
 
 /// A board, its memory, and how QEMU emulates it.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each program reads what it needs")]
 pub struct Board {
-    /// As in `SMOLFED_BOARD` and `cargo xtask qemu`.
+    /// Name, as in `SMOLFED_BOARD` and `cargo xtask qemu`.
     pub name: &'static str,
     pub target: &'static str,
     pub processor: &'static str,
-    /// The file in `src/board/`, without its ending.
+    /// File in `src/board/`, without its extension.
     pub module: &'static str,
     /// The program.
     pub flash: Region,
-    /// The page of the provisioning record: `docs/provisioning.md`.
+    /// Page of the provisioning record: `docs/provisioning.md`.
     pub provision: Region,
     pub ram: Region,
-    /// Whether `src/board/` has a `random_byte` from the hardware.
+    /// Whether `src/board/` has a hardware `random_byte`.
     pub has_random_numbers: bool,
-    /// Whether `src/board/` has a second serial line, for what is attached to the board.
+    /// Whether `src/board/` has a second serial line, for a peripheral.
     pub has_second_line: bool,
-    /// Windows of the sensor that the client keeps.
+    /// Number of sensor windows kept by the client.
     pub windows: u16,
-    /// A clock that such processors usually have.
+    /// Typical clock of such a processor.
     pub clock_mhz: u32,
-    /// None if QEMU does not know the board, or emulates another one of its target: it is then
-    /// built on request and not run.
+    /// `None` if QEMU does not support the board, or emulates another board of the same target.
+    /// Such a board is built on request and not run.
     pub qemu: Option<Qemu>,
 }
 
-/// A part of the memory, in bytes.
+/// A region of memory, in bytes.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each program reads what it needs")]
 pub struct Region {
@@ -44,7 +44,7 @@ pub struct Region {
 pub struct Qemu {
     pub program: &'static str,
     pub machine: &'static [&'static str],
-    /// `-icount` under which the firmware's counter counts instructions.
+    /// `-icount` shift for which the firmware's counter counts instructions.
     pub instruction_shift: u32,
 }
 
@@ -81,7 +81,7 @@ const RISCV_VIRT: Board = Board {
     ..MPS2_AN386
 };
 
-/// All boards. Without `SMOLFED_BOARD` a target is built for the first board that has it.
+/// All boards. Without `SMOLFED_BOARD`, a target is built for its first board.
 pub const BOARDS: &[Board] = &[
     Board {
         name: "microbit",
@@ -109,7 +109,7 @@ pub const BOARDS: &[Board] = &[
         name: "mps2-an505",
         target: "thumbv8m.main-none-eabihf",
         processor: "Cortex-M33",
-        // The secure aliases of both memories: the processor starts in its secure state.
+        // Both memories use their secure aliases: the processor starts in its secure state.
         flash: region(0x1000_0000, 3 << 20),
         provision: region(0x1030_0000, 1 << 20),
         ram: region(0x3800_0000, 2 << 20),

@@ -1,4 +1,4 @@
-//! Chooses the board, puts its memory map where the linker finds it, and says how to link.
+//! Chooses the board, writes its memory map for the linker, and sets the linker's arguments.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -8,12 +8,11 @@ mod boards;
 
 use boards::{BOARDS, Board, Region};
 
-/// RAM, in bytes, below which a vector of 4 KiB is too much, next to those of training.
+/// RAM size, in bytes, below which a vector of 4 KiB does not fit next to those of training.
 const SMALL_RAM: u32 = 32 << 10;
 
-/// Features and classes of the client's model, the seed of devices of any shape, the samples of a
-/// channel in a network's window, and the pixels of a cell's side, unless the environment gives
-/// others.
+/// Default features and classes of the client's model, seed of the random shapes, samples per
+/// channel in a network's window, and pixels per side of a cell. The environment overrides them.
 const MODEL: [(&str, &str); 5] = [
     ("SMOLFED_SEED", "1"),
     ("SMOLFED_FEATURES", "64"),
@@ -22,7 +21,7 @@ const MODEL: [(&str, &str); 5] = [
     ("SMOLFED_CELL", "2"),
 ];
 
-/// What a board of little RAM has instead of the last two.
+/// Replacements for the last two on a board with little RAM.
 const SMALL_MODEL: [(&str, &str); 2] = [("SMOLFED_WIDTH", "25"), ("SMOLFED_CELL", "4")];
 
 fn main() -> Result<(), String> {
@@ -31,14 +30,14 @@ fn main() -> Result<(), String> {
     let board = board()?;
     let out = PathBuf::from(variable("OUT_DIR")?);
     write(&out.join("memory.x"), &memory_map(board))?;
-    // Names for interrupts, of which a table of one handler needs none.
+    // Interrupt names, which a table with one handler does not need.
     write(&out.join("device.x"), "")?;
     println!("cargo:rustc-link-search={}", out.display());
     if board.target.starts_with("riscv") {
         println!("cargo:rustc-link-arg-bins=-Tmemory.x");
     }
     println!("cargo:rustc-link-arg-bins=-Tlink.x");
-    // The relocations stay in the file, outside of what goes to the flash: they name who calls what
+    // The file keeps the relocations, outside the flash image. They show which function calls which
     // (tests/boards/panics.rs).
     println!("cargo:rustc-link-arg-bins=--emit-relocs");
     let sources = PathBuf::from(variable("CARGO_MANIFEST_DIR")?).join("src/board");
@@ -82,7 +81,7 @@ fn main() -> Result<(), String> {
     Ok(())
 }
 
-/// The board that `SMOLFED_BOARD` names, or the first one of the target.
+/// Returns the board in `SMOLFED_BOARD`, or the first board of the target.
 fn board() -> Result<&'static Board, String> {
     let target = variable("TARGET")?;
     let name = env::var("SMOLFED_BOARD");

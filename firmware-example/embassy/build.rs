@@ -1,4 +1,4 @@
-//! Puts the board's memory map where the linker finds it.
+//! Writes the board's memory map for the linker.
 
 use std::path::Path;
 use std::{env, fs, io};

@@ -1,7 +1,7 @@
-//! A frozen backbone: a network of two convolutions in integers of 8 bits, whose outputs are the
-//! features of which a client trains only the head.
+//! A frozen backbone: a network of two convolutions in 8-bit integers. A client trains only the
+//! head on its output features.
 //!
-//! No floating point, no heap, no panic: what is outside an image is its zero point. The host has
+//! No floating point, no heap, no panic: pixels outside an image are its zero point. The host uses
 //! the same file in `cargo xtask backbone` and in the tests, and computes the same features.
 
 #[path = "backbone/convolution.rs"]
@@ -11,10 +11,10 @@ pub mod weights;
 
 use weights::{FIRST, SECOND};
 
-/// Rows of an image, and columns.
+/// Rows and columns of an image.
 pub const SIDE: usize = 8;
 
-/// Pixels of an image, row after row: 0 to 16.
+/// Pixels of an image in row order: 0 to 16.
 pub const PIXELS: usize = SIDE * SIDE;
 
 /// Channels of the first layer.
@@ -23,13 +23,13 @@ pub const HIDDEN: usize = 8;
 /// Channels of the second layer.
 pub const CHANNELS: usize = 16;
 
-/// Features of an image, 0 to 127: for each quarter, row after row, its channels.
+/// Features of an image, 0 to 127: the channels of each quarter, in row order.
 pub const FEATURES: usize = PIXELS / 16 * CHANNELS;
 
-/// The features of an image.
+/// Computes the features of an image.
 ///
-/// * Shape: [`PIXELS`] pixels, [`FEATURES`] features; pixels that are missing are 0, and features
-///   without room are not computed.
+/// * Shape: [`PIXELS`] pixels, [`FEATURES`] features. Missing pixels are 0, and features that do
+///   not fit are not computed.
 /// * Units: the model reads a feature X as X · 2⁻⁶, which is public
 ///   (`smolfed_core::fixed_point::FeatureScale`).
 /// * Cost: 23,040 products, and 128 bytes for the first layer.

@@ -1,7 +1,7 @@
-//! A camera: each image becomes features, and only these are kept.
+//! A camera: each image becomes features, and only the features are kept.
 //!
-//! The images are made up, unless the provisioning record has images. Another network, such as one
-//! of TensorFlow Lite Micro or microflow, takes the place of the backbone here:
+//! The images are simulated, unless the provisioning record has images. Another network, for
+//! example from TensorFlow Lite Micro or microflow, can replace the backbone here:
 //! `docs/board-models.md`, "A frozen backbone".
 
 use core::marker::PhantomData;
@@ -15,7 +15,7 @@ use crate::{
     sensor::{Noise, OfStored, Reading, Sense},
 };
 
-/// Pixels are their own integers.
+/// Pixels are integers already.
 const PIXEL_SCALE: FeatureScale = match FeatureScale::new::<i16>(0) {
     Ok(scale) => scale,
     Err(_) => panic!("whole numbers have room in i16"),
@@ -23,7 +23,7 @@ const PIXEL_SCALE: FeatureScale = match FeatureScale::new::<i16>(0) {
 
 /// Computes the features of an image.
 pub trait ImageFeatures<T> {
-    /// The recipe by which records and coordinators know the features, if there is one.
+    /// Recipe of the features for records and coordinators, if any.
     const RECIPE: Option<Recipe> = None;
 
     /// Writes the features of an image. Returns `None` if they do not fit.
@@ -35,14 +35,14 @@ pub struct Backbone;
 
 impl ImageFeatures<i8> for Backbone {
     fn features_into(image: &[u8; PIXELS], features: &mut [i8]) -> Option<()> {
-        // The digits have levels up to 16.
+        // The digits have levels of at most 16.
         let image = image.map(|pixel| pixel.min(127) as i8);
         backbone::features_into(&image, features);
         Some(())
     }
 }
 
-/// A camera that sees bars: their row is the class, as long as there are rows enough.
+/// A camera that sees bars. The row of the bar is the class, as long as there are enough rows.
 pub struct Camera<F, T> {
     classes: u16,
     noise: Noise,
@@ -69,14 +69,14 @@ impl<F: ImageFeatures<T>, T: Reading> Sense for Camera<F, T> {
         let bar = usize::from(class) % SIDE;
         let image: [u8; PIXELS] = core::array::from_fn(|pixel| {
             let level = if pixel / SIDE == bar { 12 } else { 0 };
-            // From 0 to 3 more.
+            // Adds 0 to 3.
             level + (self.noise.word() >> 30) as u8
         });
         F::features_into(&image, features).map(|()| class)
     }
 }
 
-/// The features of an image of the record.
+/// Computes the features of an image of the record.
 fn of_stored<F: ImageFeatures<T>, T>(
     images: &StoredSamples<'_, u16>,
     index: usize,

@@ -1,4 +1,4 @@
-//! The client: its loop, around any model whose size the compiler knows.
+//! The client's loop, for any model whose size is known to the compiler.
 
 use core::convert::Infallible;
 
@@ -39,29 +39,29 @@ use crate::element::{Secrets, record};
 #[cfg(not(feature = "element"))]
 use crate::root::{Secrets, record};
 
-/// Features of the softmax model: `SMOLFED_FEATURES` when the firmware is built.
+/// Features of the softmax model, from `SMOLFED_FEATURES` at build time.
 pub const FEATURES: usize = number(env!("SMOLFED_FEATURES"));
 
-/// Classes of the softmax model: `SMOLFED_CLASSES` when the firmware is built.
+/// Classes of the softmax model, from `SMOLFED_CLASSES` at build time.
 pub const CLASSES: usize = number(env!("SMOLFED_CLASSES"));
 
 /// The softmax model.
 pub type Regression = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
-/// What a device keeps, on pieces of flash of its own.
+/// Persistent state of a device, each part in separate flash.
 pub struct Storage<F, K> {
     /// The ledger.
     pub ledger: F,
-    /// The count of starts, on boards without random numbers.
+    /// The start counter, on boards without random numbers.
     pub starts: F,
     /// The personal model, or [`NoStore`](smolfed_core::personal::store::NoStore).
     pub store: K,
 }
 
-/// [`run`] with the softmax model.
+/// Runs [`run`] with the softmax model.
 ///
 /// # Errors
-/// As there.
+/// As [`run`].
 pub fn run_regression<F: NorFlash, K: BlockingStore>(
     storage: Storage<F, K>,
 ) -> Result<Infallible, Refused> {
@@ -70,17 +70,17 @@ pub fn run_regression<F: NorFlash, K: BlockingStore>(
     run::<_, Sensor, P, { Regression::SCRATCH }, FEATURES, _, _>(model, storage)
 }
 
-/// Bytes of RAM beside the vectors and the samples: variables and the deepest call, which
-/// `docs/targets.md` has (2,000 bytes at most; with `x25519` 4,700 on RV32IMC, before rounds came
-/// in pieces), and some to spare.
+/// Bytes of RAM besides the vectors and the samples: variables and the deepest call
+/// (`docs/targets.md`: at most 2,000 bytes; with `x25519` 4,700 on RV32IMC, before rounds ran in
+/// pieces), with some margin.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 
-/// Samples that training takes at a time, or a few entries of the noise: how long that is,
-/// "Pieces" in `docs/firmware.md` says.
+/// Samples per piece of training, or a few entries of the noise. For the duration of a piece, see
+/// "Pieces" in `docs/firmware.md`.
 const SAMPLES_AT_ONCE: usize = 1;
 
-/// Milliseconds of silence after which the last message is repeated: more than a round trip with
-/// its frames takes. `SMOLFED_PATIENCE_MS` sets it for a slow link.
+/// Milliseconds of silence before the last message is repeated, longer than a round trip with its
+/// frames. `SMOLFED_PATIENCE_MS` sets it for a slow link.
 const PATIENCE_MS: u32 = match option_env!("SMOLFED_PATIENCE_MS") {
     Some(text) => match u32::from_str_radix(text, 10) {
         Ok(ms) => ms,
@@ -89,16 +89,16 @@ const PATIENCE_MS: u32 = match option_env!("SMOLFED_PATIENCE_MS") {
     None => 500,
 };
 
-/// The same in ticks of the board's clock.
+/// The same time in ticks of the board's clock.
 const PATIENCE_TICKS: u32 = board::TICKS_PER_SECOND * PATIENCE_MS / 1000;
 
-/// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory on
-/// the `D` features that the sensor `S` gives.
+/// Takes part forever, with a model of `P` parameters that needs `B` entries of scratch memory, on
+/// the `D` features of the sensor `S`.
 ///
-/// What the board's RAM has no room for does not compile.
+/// A configuration too large for the board's RAM does not compile.
 ///
 /// # Errors
-/// What is missing or wrong at the start; the device then must not take part.
+/// Returns the reason if anything is missing or wrong at the start. The device must not take part.
 pub fn run<M, S, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
@@ -112,10 +112,10 @@ where
     run_in::<M, S, P, B, D, F, K>(model, storage, &mut ())
 }
 
-/// [`run`] in a product that uses the model.
+/// Runs [`run`] in a product that uses the model.
 ///
 /// # Errors
-/// As there.
+/// As [`run`].
 pub fn run_in<M, S, const P: usize, const B: usize, const D: usize, F, K>(
     model: M,
     storage: Storage<F, K>,
@@ -134,23 +134,23 @@ where
     run_with::<(M, S, Vectors<P, P, B>, _), D>(model, storage, classes, product, train)
 }
 
-/// [`run`] with the softmax model in integer arithmetic, without floating point.
+/// Runs [`run`] with the softmax model in integer arithmetic, without floating point.
 ///
 /// # Errors
-/// As there.
+/// As [`run`].
 pub fn run_integers<F: NorFlash>(storage: Storage<F, NoStore>) -> Result<Infallible, Refused> {
     const P: usize = Regression::PARAMETERS;
-    /// Scores, and the features of a sample.
+    /// Scores and features of a sample.
     const B: usize = CLASSES + FEATURES;
     let model: Regression = Softmax::new(Const, Const);
     run_fixed_point::<_, Sensor<i8>, P, B, FEATURES, F>(model, storage)
 }
 
-/// [`run`] in integer arithmetic, on features of 8 bits: `B` are the scores and the features of a
-/// sample.
+/// Runs [`run`] in integer arithmetic, on 8-bit features. `B` counts the scores and the features of
+/// a sample.
 ///
 /// # Errors
-/// As there.
+/// As [`run`].
 pub fn run_fixed_point<M, S, const P: usize, const B: usize, const D: usize, F>(
     model: M,
     storage: Storage<F, NoStore>,
@@ -173,10 +173,10 @@ pub const SCALE: FeatureScale = match FeatureScale::new::<i8>(6) {
     Err(_) => panic!("6 places have room in i8"),
 };
 
-/// [`run`] with an encoder that is learned without labels: `G` values come down, of which `P` are
-/// its parameters.
+/// Runs [`run`] with an encoder trained without labels. The device receives `G` values, and `P` of
+/// them are the encoder's parameters.
 ///
-/// # Errors
+/// As [`run`].
 /// As there.
 pub fn run_unlabelled<E, A, const G: usize, const P: usize, const B: usize, const D: usize, F>(
     encoder: E,
@@ -198,13 +198,13 @@ where
     )
 }
 
-/// What a board trains, on what and in what memory, and where it keeps what it must not lose.
+/// Model, data, memory and persistent storage of a board.
 trait Board {
     /// The model.
     type Model: Trainable;
-    /// The sensor of its samples.
+    /// The sensor for its samples.
     type Sensor: Sense;
-    /// The vectors of its training.
+    /// The training vectors.
     type Vectors: Training;
     /// The flash of the ledger.
     type Flash: NorFlash;
@@ -222,13 +222,13 @@ impl<M: Trainable, S: Sense, V: Training, F: NorFlash, K: BlockingStore> Board
     type Store = K;
 }
 
-/// The session of a board.
+/// Session of a board.
 type SessionOf<'a, B> = Device<'a, <B as Board>::Model, <B as Board>::Flash, <B as Board>::Store>;
 
-/// The data of a board, with `D` features.
+/// Data of a board, with `D` features.
 type Data<'a, B, const D: usize> = LocalData<'a, D, <<B as Board>::Sensor as Sense>::Value>;
 
-/// [`run`] with whatever a session trains, and how it trains on the data.
+/// Runs [`run`] with any session and its training on the data.
 fn run_with<B: Board, const D: usize>(
     model: B::Model,
     storage: Storage<B::Flash, B::Store>,
@@ -258,10 +258,10 @@ fn run_with<B: Board, const D: usize>(
         store,
     } = storage;
     let nonces = of_this_start(starts).map_err(|_| Refused::Starts)?;
-    // Both where they are: moved out, they would be in RAM twice.
+    // Both stay in place: moved values would be in RAM twice.
     let mut session = open::<B>(model, ledger, nonces, store, &mut vectors);
     let session = session.as_mut().map_err(|why| *why)?;
-    // Samples that were features already have no recipe.
+    // Samples that are already features have no recipe.
     if B::Sensor::RECIPE.is_some() && !matches!(data, LocalData::Stored(_)) {
         session.set_recipe(recipe);
     }
@@ -272,8 +272,8 @@ fn run_with<B: Board, const D: usize>(
     take_part::<B, D>(session, data, sensor, product, train)
 }
 
-/// The loop of a device. A function of its own, which finds all that is large by a pointer: in the
-/// frame that holds it, a Cortex-M0 keeps 150 bytes of addresses.
+/// Runs the loop of a device. A separate function with pointers to all large values: in the frame
+/// that holds them, a Cortex-M0 keeps 150 bytes of addresses.
 #[inline(never)]
 #[expect(unsafe_code, reason = "the serial line has one owner")]
 fn take_part<B: Board, const D: usize>(
@@ -283,21 +283,21 @@ fn take_part<B: Board, const D: usize>(
     product: &mut impl Product<B::Model, B::Flash, B::Store>,
     train: impl Fn(&mut SessionOf<'_, B>, &Data<'_, B, D>) -> Progress,
 ) -> ! {
-    // SAFETY: this function never returns, so that it takes the line once.
+    // SAFETY: this function never returns, so it takes the line only once.
     let mut line = unsafe { Serial::new() };
     session.timeout();
     let (mut sent_at, mut measured_at) = (0, 0);
     loop {
         let now = board::ticks();
-        // The line of a board does not fail.
+        // A board's line does not fail.
         if session.exchange(&mut line).unwrap_or(false) {
             sent_at = now;
         }
         if session.phase() == Phase::Training {
             product.trains(session);
         }
-        // A piece of a round. Here a watchdog is fed, and whatever else has no time to wait is
-        // done; what the sensor measures meanwhile must not change the data.
+        // One piece of a round. Feed a watchdog and do other urgent work here. Sensor measurements
+        // during training must not change the data.
         let progress = train(session, data);
         if session.phase() != Phase::Training {
             product.rests(session);
@@ -311,8 +311,8 @@ fn take_part<B: Board, const D: usize>(
             continue;
         }
         if now != measured_at {
-            // A window that training cannot use is left out. A product would report its sensor,
-            // but not to the coordinator.
+            // Skip a window that training cannot use. A product would report its sensor, but not to
+            // the coordinator.
             let _left_out = data.measure(sensor);
             product.idle(session);
             measured_at = now;
@@ -321,7 +321,7 @@ fn take_part<B: Board, const D: usize>(
     }
 }
 
-/// Bytes of RAM that a client takes.
+/// Returns the bytes of RAM of a client.
 const fn ram_bytes<B: Board, const D: usize>() -> usize {
     size_of::<B::Vectors>()
         + size_of::<Windows<D, WINDOWS, <B::Sensor as Sense>::Value>>()
@@ -329,16 +329,16 @@ const fn ram_bytes<B: Board, const D: usize>() -> usize {
         + RESERVE
 }
 
-/// What training needs, in memory of its own.
+/// Memory of a training run.
 trait Training {
     /// Zeros.
     const NEW: Self;
 
-    /// The memory of a session.
+    /// Returns the memory of a session.
     fn memory(&mut self) -> Memory<'_>;
 }
 
-/// What training needs: three vectors, the order of the samples, and scratch memory.
+/// Memory of a training run: three vectors, the order of the samples, and scratch memory.
 struct Vectors<const G: usize, const P: usize, const B: usize> {
     global: [f32; G],
     local: [f32; P],
@@ -369,7 +369,7 @@ impl<const G: usize, const P: usize, const B: usize> Training for Vectors<G, P, 
     }
 }
 
-/// The data to train on, and the sensor that adds to it.
+/// Returns the training data, and the sensor that adds to them.
 #[inline(never)]
 fn local_data<'a, S: Sense, const D: usize>(
     recipe: &[u8],
@@ -387,17 +387,17 @@ fn local_data<'a, S: Sense, const D: usize>(
     Ok((data, S::new(classes, record.identity.device)))
 }
 
-/// Who the device is, and what it agrees to. A function, so that the rest of the record leaves the
+/// Returns the device's identity and policy. A function, so that the rest of the record leaves the
 /// stack.
 #[inline(never)]
 fn owner() -> Result<(Identity<Secrets>, Policy), Refused> {
-    // Used where it is: moved out, it would be on the stack twice.
+    // Used in place: a moved value would be on the stack twice.
     let mut record = record();
     let record = record.as_mut()?;
     Ok((record.identity.clone(), record.policy))
 }
 
-/// Which questions the device answers.
+/// Returns the policy for questions to the device.
 #[cfg(feature = "questions")]
 #[inline(never)]
 fn questions() -> Result<QuestionPolicy, Refused> {
@@ -405,10 +405,10 @@ fn questions() -> Result<QuestionPolicy, Refused> {
     Ok(record.as_mut()?.questions)
 }
 
-/// A session of the device that the provisioning record names, or what is missing for one.
+/// Opens a session of the device in the provisioning record, or returns the reason for refusal.
 ///
-/// A separate function, so that what only the start needs leaves the stack: above all the ledger's
-/// chain key, which a slot in the frame of the loop would keep.
+/// A separate function, so that values used only at the start leave the stack. In particular, the
+/// loop's frame would keep a slot for the ledger's chain key.
 #[inline(never)]
 fn open<B: Board>(
     model: B::Model,

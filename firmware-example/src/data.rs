@@ -1,4 +1,4 @@
-//! The data and the settings of the self-test, which the test on the host uses as well.
+//! Data and settings of the self-test, shared with the test on the host.
 
 use core::num::NonZeroU32;
 
@@ -28,7 +28,7 @@ pub const CLASSES: usize = 4;
 pub const SAMPLES: usize = 12;
 /// Units of the shared encoder.
 pub const HIDDEN: usize = 6;
-/// Rounds in which the device keeps a personal model.
+/// Rounds with a personal model.
 pub const ROUNDS: usize = 3;
 
 /// All features of windows of 50 samples, and the energies of bands.
@@ -38,14 +38,14 @@ pub const EVERY: Recipe =
         Err(_) => panic!("the recipe"),
     };
 
-/// Images of which gradients and brightness are computed.
+/// Sizes and cells of images for gradients and brightness.
 pub const CELLS: [Cells; 10] = cells();
-/// The longest side of one.
+/// Longest side of an image.
 const LARGEST_SIDE: usize = 12;
-/// Pixels of the largest one.
+/// Pixels of the largest image.
 pub const LARGEST_IMAGE: usize = LARGEST_SIDE * LARGEST_SIDE;
 
-/// Sizes and cells drawn at random while compiling; the first image has one row.
+/// Draws sizes and cells at random at compile time. The first image has one row.
 const fn cells() -> [Cells; 10] {
     let mut word = 0x9e37_79b9_u32;
     let mut all = [drawn(1, 5, 1); 10];
@@ -76,7 +76,7 @@ const fn drawn(rows: usize, columns: usize, cell: usize) -> Cells {
     }
 }
 
-/// A pixel of the image `number`: all values of 8 bits on a ramp; the last image is one grey.
+/// Returns a pixel of the image `number`: all 8-bit values on a ramp. The last image is one grey.
 pub fn pixel(number: usize, at: usize) -> u8 {
     let noise = raw_sample(0, number * LARGEST_IMAGE + at).to_le_bytes()[1];
     match number + 1 < CELLS.len() {
@@ -85,34 +85,34 @@ pub fn pixel(number: usize, at: usize) -> u8 {
     }
 }
 
-/// The numbers of which steps are computed: counts, and thousandths as `f32`.
+/// Numbers for the computation of steps: counts, and thousandths as `f32`.
 pub const NUMBERS: [i32; 9] = [-4_000, -301, -300, -299, 0, 17, 1_023, 1_024, 9_000];
-/// Steps of each.
+/// Steps of each number.
 pub const STEPS: Steps = match Steps::new(7) {
     Ok(steps) => steps,
     Err(_) => panic!("the steps"),
 };
-/// Their bounds as counts.
+/// Bounds of the steps as counts.
 pub const COUNTS: Range<i32> = match Range::of_counts(-300, 1_024) {
     Ok(range) => range,
     Err(_) => panic!("the bounds"),
 };
-/// Their bounds as `f32`.
+/// Bounds of the steps as `f32`.
 pub const BOUNDS: Range<f32> = match Range::new(-0.3, 1.024) {
     Ok(range) => range,
     Err(_) => panic!("the bounds"),
 };
 
-/// A checksum of numbers that have no room as bytes: each is added to that of those before.
+/// Returns a checksum without a byte buffer: each word is added to the checksum so far.
 pub fn checksum(words: impl Iterator<Item = u32>) -> u32 {
     words.fold(0, |sum, word| {
         crc32([sum, word].map(u32::to_le_bytes).as_flattened())
     })
 }
 
-/// A number that has room in the word of a checksum.
+/// A number that fits in a checksum word.
 pub trait Word: Copy {
-    /// Its bits.
+    /// Returns the bits of the number.
     fn word(self) -> u32;
 }
 
@@ -198,8 +198,8 @@ pub static DATA: [f32; FEATURES * SAMPLES] = {
     values
 };
 
-/// The samples of [`DATA`]'s device for networks: windows of six channels of up to 50 values, made
-/// up. Shorter windows take the first values.
+/// Samples of [`DATA`]'s device for networks: simulated windows of six channels of up to 50 values.
+/// Shorter windows take the first values.
 pub static SENSOR_DATA: [f32; 300 * SAMPLES] = {
     let mut values = [0.0; 300 * SAMPLES];
     let mut i = 0;
@@ -210,48 +210,48 @@ pub static SENSOR_DATA: [f32; 300 * SAMPLES] = {
     values
 };
 
-/// A count of a made-up sensor, of a channel at a time: steps of all sizes, up to the extremes.
+/// Returns a count of one channel of a simulated sensor: steps of all sizes, up to the extremes.
 pub fn raw_sample(channel: usize, time: usize) -> i16 {
     let word = ((channel * 1_000 + time) as u32).wrapping_mul(0x9e37_79b9);
-    // Of two channels all values, of the others fewer and fewer bits, on a slow wave.
+    // Two channels have all values, the others fewer and fewer bits, on a slow wave.
     let noise = ((word >> 16) as u16).cast_signed() >> (channel / 2 * 3);
     let wave = (time * (channel + 1) * 700 % 8_192) as i16 - 4_096;
     noise.saturating_add(wave)
 }
 
-/// An image of a made-up camera, of as many pixels as the frozen backbone reads: all values of 8
-/// bits, those beyond its pixels' 0 to 16 included.
+/// Returns an image of a simulated camera with the backbone's number of pixels. It has all 8-bit
+/// values, including values outside the backbone's 0 to 16.
 pub fn image<const PIXELS: usize>(number: usize) -> [i8; PIXELS] {
     core::array::from_fn(|pixel| raw_sample(0, number * PIXELS + pixel).to_le_bytes()[1] as i8)
 }
 
-/// The class of a sample, below `classes`.
+/// Returns the class of a sample, below `classes`.
 pub fn class(sample: usize, classes: usize) -> u16 {
     (sample * 5 % 7 % classes) as u16
 }
 
-/// The value of a sample.
+/// Returns the target value of a sample.
 pub fn value(sample: usize) -> f32 {
     (sample * 11 % 17) as f32 / 3.0 - 2.0
 }
 
-/// A parameter of the global model.
+/// Returns a parameter of the global model.
 pub fn parameter(index: usize) -> f32 {
     (index * 31 % 29) as f32 / 113.0 - 0.1
 }
 
-/// The same of an integer model, in units of 2⁻¹⁸: up to 1/8.
+/// Returns a parameter of an integer model, in units of 2⁻¹⁸: up to 1/8.
 pub fn weight(index: usize) -> i32 {
     (index * 7_919 % 65_537) as i32 - 32_768
 }
 
-/// How the device trains and what it sends.
+/// Training and update settings of the device.
 pub struct Setting {
-    /// Name, as printed.
+    /// Name in the output.
     pub name: &'static str,
     /// Smoothing of the local gradient, 0 for none.
     pub smoothing_factor: f32,
-    /// When the update is clipped.
+    /// When to clip the update.
     pub clipping: Clipping,
     /// Whether the device adds its own noise.
     pub noise: bool,
@@ -285,14 +285,14 @@ pub const SETTINGS: [Setting; 4] = [
     },
 ];
 
-/// The settings for a network that takes long without a floating-point unit.
+/// Settings for a network that is slow without a floating-point unit.
 pub const LARGE_SETTINGS: [Setting; 1] = {
     let [.., last] = SETTINGS;
     [last]
 };
 
 impl Setting {
-    /// The settings of local training.
+    /// Returns the settings of local training.
     ///
     /// # Errors
     /// A message, if a constant above is wrong.
@@ -314,7 +314,7 @@ impl Setting {
         })
     }
 
-    /// The noise of the device.
+    /// Returns the noise of the device.
     ///
     /// # Errors
     /// A message, if a constant is wrong.
@@ -325,7 +325,7 @@ impl Setting {
     }
 }
 
-/// Local training of a model of the device's own.
+/// Returns local training of a personal model.
 ///
 /// # Errors
 /// A message, if a constant is wrong.
@@ -341,7 +341,7 @@ pub fn personal() -> Result<PersonalTraining, &'static str> {
     training().map_err(|_| "a parameter of personal training")
 }
 
-/// What pulls the device's own model to the shared one.
+/// Returns the pull of the personal model to the shared model.
 ///
 /// # Errors
 /// A message, if a constant is wrong.
@@ -349,15 +349,15 @@ pub fn pull() -> Result<Penalty, &'static str> {
     Penalty::new(0.3).map_err(|_| "the pull")
 }
 
-/// Numbers of a representation.
+/// Width of a representation.
 pub const WIDTH: usize = 4;
 /// V: a sample has 2V views.
 pub const PAIRS: usize = 2;
 
-/// All variations of a window of channels over time, one after the other.
+/// All variations of a window of channels over time, one after another.
 pub type Variations = ((Jitter, Scaling), ((TimeShift, ChannelDrop), Rotation));
 
-/// How the views of a sample vary, as four channels of four values.
+/// Returns the variations of a sample's views, as four channels of four values.
 pub const fn variations() -> Variations {
     const TIME: usize = 4;
     let (reach, time) = (0.2, TIME);
@@ -376,7 +376,7 @@ pub const fn variations() -> Variations {
     )
 }
 
-/// Local training without labels.
+/// Returns local training without labels.
 ///
 /// # Errors
 /// A message, if a constant is wrong.
@@ -389,7 +389,7 @@ pub fn contrast() -> Result<ContrastTraining, &'static str> {
     })
 }
 
-/// The noise of one local step.
+/// Returns the noise of one local step.
 ///
 /// # Errors
 /// A message, if a constant is wrong.
@@ -397,7 +397,7 @@ pub fn step_noise() -> Result<DiscreteGaussian, &'static str> {
     DiscreteGaussian::new(3 << 20, 10).map_err(|_: NoiseError| "the noise of a step")
 }
 
-/// The grid of the updates.
+/// Returns the grid of the updates.
 ///
 /// # Errors
 /// A message, if a constant is wrong.
@@ -406,7 +406,7 @@ pub fn grid() -> Result<Grid, &'static str> {
     Grid::new(clip_norm, 20).map_err(|_: QuantizeError| "the grid")
 }
 
-/// A stream of device 42 in round 7, from a known seed: for tests only.
+/// Returns a stream of device 42 in round 7, from a known seed: for tests only.
 pub fn stream(purpose: Purpose) -> Stream {
     Root::from_seed(2026).stream(StreamId {
         purpose,

@@ -1,20 +1,19 @@
 //! Secrets in a secure element: the feature `element`.
 //!
-//! The element is on the second line of the board, and does what it is asked for in frames:
+//! The element is on the board's second line and answers requests in frames:
 //!
 //! | from the board | bytes |
 //! | --- | --- |
-//! | number of the question | 1 |
+//! | request number | 1 |
 //! | slot | 1 |
-//! | slot to put the key into, or 255: give it out | 1 |
+//! | destination slot for the key, or 255 to return it | 1 |
 //! | length of the info | 1 |
 //! | info | up to 20 |
 //! | CRC-32 of all of it | 4 |
 //!
-//! It answers with the number of the question, the key if it was to give it out, and the CRC-32 of
-//! both; and says nothing to a frame that is damaged. Real elements have protocols of their own,
-//! which their drivers follow; what stays is [`SecureElement`]. Beside emulated boards, a thread of
-//! the test is the element.
+//! It answers with the request number, the key if requested, and the CRC-32 of both. It does not
+//! answer a damaged frame. Real elements have their own protocols and drivers, and only
+//! [`SecureElement`] remains. For emulated boards, a thread of the test is the element.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -27,13 +26,13 @@ use zeroize::Zeroizing;
 
 use crate::board;
 
-/// Where the board has its secrets.
+/// Source of the board's secrets.
 pub type Secrets = Element<Bus>;
 
-/// The record of the board.
+/// Reads the board's record.
 ///
 /// # Errors
-/// [`ProvisionError`]: the device must then not take part.
+/// [`ProvisionError`]. The device must not take part.
 pub fn record() -> Result<Record<'static, Secrets>, ProvisionError> {
     Record::read_with(board::provisioning(), Bus)
 }
@@ -42,7 +41,7 @@ pub fn record() -> Result<Record<'static, Secrets>, ProvisionError> {
 #[derive(Clone)]
 pub struct Bus;
 
-/// No slot: the key is given out.
+/// No slot: the element returns the key.
 const NOWHERE: u8 = 255;
 
 /// Longest info.
@@ -54,26 +53,26 @@ const HEAD: usize = 4;
 /// Bytes of a checksum.
 const CRC: usize = 4;
 
-/// How often a question is asked: none harms by being asked again.
+/// Number of attempts per request. Repeated requests are harmless.
 const ATTEMPTS: u8 = 3;
 
-/// How often the board looks for a byte, or for room for one.
+/// Number of polls for a byte, or for room for a byte.
 const PATIENCE: u32 = 1_000_000;
 
-/// What it does between two looks: a byte takes longer than that on any line, and an emulator needs
-/// the time for the other end.
+/// Spins between two polls: a byte takes longer than that on any line, and an emulator needs the
+/// time for the other end.
 const SPINS: u32 = 100;
 
-/// The number of the next question: the answer to another one is not taken for its own.
+/// Number of the next request. An answer with another number is ignored.
 static NUMBER: AtomicU8 = AtomicU8::new(0);
 
-/// The looks for something that takes a while.
+/// Returns an iterator of polls with delays.
 fn looks() -> impl Iterator<Item = ()> {
     (0..PATIENCE).map(|_| (0..SPINS).for_each(|_| core::hint::spin_loop()))
 }
 
 impl Bus {
-    /// Asks until there is an answer, whose `A` bytes are the number, the key and the checksum.
+    /// Sends a request until an answer of `A` bytes arrives: the number, the key and the checksum.
     fn ask<const A: usize>(
         [from, to]: [u8; 2],
         info: &[u8],
@@ -89,10 +88,10 @@ impl Bus {
         info: &[u8],
         answer: &mut [u8; A],
     ) -> Option<()> {
-        // No other writer: only the main loop asks.
+        // There is no other writer: only the main loop sends requests.
         let number = NUMBER.load(Ordering::Relaxed).wrapping_add(1);
         NUMBER.store(number, Ordering::Relaxed);
-        // What was owed to the question before.
+        // Discard late answers to the previous request.
         while board::receive_second().is_some() {}
         let mut frame = [0; HEAD + INFO + CRC];
         let length = HEAD + info.len();

@@ -1,5 +1,5 @@
-//! RAM in the place of flash, which forgets: for a board without a host. On a board of yours, take
-//! the flash of your HAL.
+//! Volatile RAM instead of flash, for a board without a host. On your own board, use the flash of
+//! your HAL.
 
 use core::convert::Infallible;
 
@@ -9,7 +9,7 @@ use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 pub struct Forgetful([u8; 256]);
 
 impl Forgetful {
-    /// Erased.
+    /// Creates erased pages.
     pub const fn new() -> Self {
         Self([0xff; 256])
     }

@@ -1,7 +1,7 @@
 //! Gradients of a camera's images, in `f32` and in integers.
 //!
-//! The experiment has the same cells in `[features]`. The device names its recipe in each greeting,
-//! and a coordinator with another recipe refuses it.
+//! The experiment has the same cells in `[features]`. The device sends its recipe in each greeting,
+//! and a coordinator with another recipe refuses the device.
 
 use smolfed_core::{
     features::{Cells, Gradients},
@@ -15,10 +15,10 @@ use crate::{
     number::number,
 };
 
-/// Pixels of a cell's side: `SMOLFED_CELL` when the firmware is built.
+/// Pixels per side of a cell, from `SMOLFED_CELL` at build time.
 const CELL: usize = number(env!("SMOLFED_CELL"));
 
-/// The image in cells.
+/// Cells of the image.
 const CELLS: Cells = match Cells::new(SIDE, SIDE, CELL) {
     Ok(cells) => cells,
     Err(_) => panic!("SMOLFED_CELL does not fit the image"),

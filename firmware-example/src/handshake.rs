@@ -1,8 +1,8 @@
-//! Sessions that begin with an X25519 handshake: the feature `x25519`.
+//! Sessions with an X25519 handshake: the feature `x25519`.
 //!
-//! Its keys come from a generator that nobody can predict, and a count of starts is none. A board
-//! needs one in hardware, seeded as its manual says. The emulated boards without one borrow that of
-//! their host, which `client` may do and `bare` should not.
+//! Its keys need an unpredictable generator, and a counter of starts is predictable. A board needs
+//! a hardware generator, seeded as its manual describes. Emulated boards without one borrow the
+//! generator of their host. `client` may do so, and `bare` should not.
 
 use core::convert::Infallible;
 
@@ -10,10 +10,10 @@ use embedded_storage::nor_flash::NorFlash;
 use rand_core::{TryCryptoRng, TryRng};
 use smolfed_core::session::X25519;
 
-/// Where nonces and keys of sessions come from.
+/// Source of session nonces and keys.
 pub type Nonces = X25519<Entropy>;
 
-/// The nonces and keys of this board: nothing needs to be counted.
+/// Returns the nonces and keys of this board, which need no counter.
 ///
 /// # Errors
 /// None.
@@ -21,7 +21,7 @@ pub fn of_this_start<F: NorFlash>(_: F) -> Result<Nonces, Infallible> {
     Ok(X25519::new(Entropy))
 }
 
-/// The generator of the hardware, or of the host.
+/// The hardware generator, or the host's.
 pub struct Entropy;
 
 impl TryRng for Entropy {
@@ -52,7 +52,7 @@ impl TryRng for Entropy {
 
 impl TryCryptoRng for Entropy {}
 
-/// Random bytes of the host of an emulated board.
+/// Reads random bytes from the host of an emulated board.
 #[cfg(not(has_random_numbers))]
 fn borrow(bytes: &mut [u8]) -> Option<()> {
     use semihosting::{fs::File, io::Read};

@@ -1,8 +1,8 @@
-//! What an emulated board borrows from its host, by semihosting: a console, an exit code, and a
-//! file that keeps the board's flash when the board is killed.
+//! Facilities that an emulated board borrows from its host, by semihosting: a console, an exit
+//! code, and a file that keeps the board's flash after the board is killed.
 //!
-//! A real board has none of this: its HAL implements [`NorFlash`] for the flash of the
-//! microcontroller, and the console is a matter of taste (defmt, RTT).
+//! A real board has none of them: its HAL implements [`NorFlash`] for the microcontroller's flash,
+//! and its console may be defmt or RTT.
 
 use core::ffi::CStr;
 
@@ -19,7 +19,7 @@ use semihosting::{
     sys::arm_compat::sys_write0,
 };
 
-/// Longest command line, with the zero at its end.
+/// Maximum length of the command line, including the terminating zero.
 const COMMAND_LINE: usize = 256;
 
 /// Writes a line to the host's console.
@@ -28,13 +28,13 @@ pub fn say(text: &CStr) {
     sys_write0(c"\n");
 }
 
-/// Ends the emulation: the board does not go on without what is missing.
+/// Ends the emulation, because the board cannot continue.
 pub fn give_up(why: &CStr) -> ! {
     say(why);
     ExitCode::FAILURE.exit_process()
 }
 
-/// What is missing without a file.
+/// Message if the file is missing.
 pub const NO_FILE: &CStr =
     c"refused: the file of the flash; -semihosting-config arg=client,arg=FILE";
 
@@ -52,10 +52,10 @@ impl Part {
         length: 256,
     };
 
-    /// The count of starts.
+    /// The start counter.
     pub const STARTS: Self = Self::LEDGER.followed_by(256);
 
-    /// The part behind this one.
+    /// Returns the part after this one.
     #[must_use]
     pub const fn followed_by(self, length: u32) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Part {
     }
 }
 
-/// What a device keeps in the file, beside its personal model.
+/// Returns a device's storage in the file, with the given store for the personal model.
 ///
 /// # Errors
 /// As [`HostFlash::open`].
@@ -77,7 +77,7 @@ pub fn storage<K>(store: K) -> Result<Storage<HostFlash, K>, HostError> {
     })
 }
 
-/// A part of a file, as if it were flash: blocks of 64 bytes that are erased to ones.
+/// A part of a file that emulates flash, in blocks of 64 bytes. Erasing writes ones.
 pub struct HostFlash {
     file: File,
     part: Part,
@@ -88,13 +88,13 @@ pub struct HostFlash {
 pub struct HostError;
 
 impl HostFlash {
-    /// A part of the file that the command line names: `-semihosting-config
+    /// Opens a part of the file named on the command line: `-semihosting-config
     /// arg=client,arg=FILE`.
     ///
-    /// A file that is not there is made, all ones, as flash that was never written.
+    /// A missing file is created, all ones, like blank flash.
     ///
     /// # Errors
-    /// [`HostError`] if there is no name, or the file cannot be opened or made.
+    /// [`HostError`] if there is no name, or the file cannot be opened or created.
     pub fn open(part: Part) -> Result<Self, HostError> {
         let arguments = env::args::<COMMAND_LINE>().map_err(|_| HostError)?;
         let name = (&arguments).nth(1).and_then(Result::ok).ok_or(HostError)?;
@@ -106,8 +106,8 @@ impl HostFlash {
         if let Ok(file) = options.read(true).write(true).open(path) {
             return Ok(Self { file, part });
         }
-        // Semihosting knows no mode that creates without truncating; what was there could not be
-        // opened.
+        // Semihosting has no mode that creates a file without truncating it. Existing content could
+        // not be opened.
         let file = options.create(true).truncate(true).open(path);
         let file = file.map_err(|_| HostError)?;
         Ok(Self { file, part })
@@ -134,7 +134,7 @@ impl ReadNorFlash for HostFlash {
     const READ_SIZE: usize = 1;
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), HostError> {
-        // What lies behind the end of the file was never written.
+        // Bytes after the end of the file were never written.
         bytes.fill(0xff);
         let mut rest = bytes;
         let file = self.at(offset)?;

@@ -1,5 +1,5 @@
-//! The serial line: received bytes go from the interrupt to the main loop through a queue, and the
-//! main loop sees a byte stream with the traits of `embedded-io`.
+//! The serial line: received bytes go from the interrupt to the main loop through a queue. The main
+//! loop sees a byte stream with the traits of `embedded-io`.
 #![expect(unsafe_code, reason = "each end of the queue has one owner")]
 
 use core::cell::UnsafeCell;
@@ -10,11 +10,11 @@ use heapless::spsc::{Consumer, Producer, Queue};
 
 use crate::board;
 
-/// Places of the queue, one of which is always free: 63 bytes are more than a line of 115,200 baud
-/// brings while a Cortex-M0 of 16 MHz opens the longest frame, which takes 4.3 ms, or 50 bytes. A
-/// coordinator that waits for an update seldom has anything to say. What comes while a frame goes
-/// out, or while features are computed for long, may be lost, and comes again; 512 would keep a
-/// whole frame. A power of two, so that an index wraps around without a division.
+/// Slots of the queue, one of which is always free. 63 bytes are more than a line of 115,200 baud
+/// delivers while a Cortex-M0 at 16 MHz opens the longest frame: 4.3 ms, or 50 bytes. A coordinator
+/// that waits for an update rarely sends. Bytes received during the sending of a frame or a long
+/// computation of features may be lost, and are repeated. 512 slots would hold a whole frame. A
+/// power of two, so that an index wraps around without a division.
 const PLACES: usize = 64;
 
 /// Both ends of the queue of received bytes.
@@ -23,13 +23,13 @@ struct Ends {
     main_loop: UnsafeCell<Consumer<'static, u8>>,
 }
 
-// SAFETY: each end is in the hands of one owner at a time: `producer` and `Serial::new` demand it.
+// SAFETY: each end has one owner at a time, as `producer` and `Serial::new` require.
 unsafe impl Sync for Ends {}
 
-/// A static, and no field of `Serial`: so the compiler knows how long the queue is.
+/// A static, not a field of `Serial`, so that the compiler knows the length of the queue.
 static ENDS: Ends = {
     static mut QUEUE: Queue<u8, PLACES> = Queue::new();
-    // SAFETY: nothing but these ends can name the queue.
+    // SAFETY: only these ends can name the queue.
     let (producer, consumer) = unsafe { (*&raw mut QUEUE).split_const() };
     Ends {
         interrupt: UnsafeCell::new(producer),
@@ -37,12 +37,12 @@ static ENDS: Ends = {
     }
 };
 
-/// For the interrupt: where it puts what it receives, while that is `ready`. Without room, bytes
-/// wait in the UART until [`board::resume`]; what that has no room for is lost, and the frame's
-/// checksum will tell.
+/// Returns the queue's end for the interrupt, which adds received bytes while it is `ready`.
+/// Without room, bytes wait in the UART until [`board::resume`]. If the UART overflows, bytes are
+/// lost and the frame's checksum detects it.
 ///
 /// # Safety
-/// Nobody has the end of an earlier call: only the handler of the serial line calls this, once.
+/// No end from an earlier call may exist: only the serial line's handler calls this, once.
 pub(crate) unsafe fn producer() -> &'static mut Producer<'static, u8> {
     // SAFETY: the caller's promise.
     unsafe { &mut *ENDS.interrupt.get() }
@@ -55,17 +55,17 @@ impl Serial {
     /// Takes the line.
     ///
     /// # Safety
-    /// There is no other one.
+    /// There must be no other `Serial`.
     pub unsafe fn new() -> Self {
         Self(())
     }
 
     fn received(&mut self) -> &mut Consumer<'static, u8> {
-        // SAFETY: there is one `Serial`, and it is borrowed as long as the end is.
+        // SAFETY: there is only one `Serial`, and it is borrowed for as long as the end is.
         unsafe { &mut *ENDS.main_loop.get() }
     }
 
-    /// Whether a byte waits.
+    /// Returns whether a byte is waiting.
     pub fn has_received(&mut self) -> bool {
         self.received().ready()
     }
@@ -82,7 +82,7 @@ impl ReadReady for Serial {
 }
 
 impl Read for Serial {
-    // In line, it makes the stack of `Session::exchange` eight bytes deeper on a Cortex-M0.
+    // Inlined, it deepens the stack of `Session::exchange` by eight bytes on a Cortex-M0.
     #[inline(never)]
     fn read(&mut self, bytes: &mut [u8]) -> Result<usize, Infallible> {
         while !self.has_received() && !bytes.is_empty() {

@@ -1,4 +1,4 @@
-//! What a device trains on: the samples of its provisioning record, or windows of its sensor.
+//! Training data of a device: the samples of its provisioning record, or windows of its sensor.
 
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},
@@ -12,25 +12,25 @@ use crate::{
     sensor::{OfStored, Reading, Sense, Windows},
 };
 
-/// Samples of the record that are used, at most: four bytes of RAM each.
+/// Maximum number of record samples in use, at four bytes of RAM each.
 pub const MAX_SAMPLES: usize = 64;
 
-/// Windows of the sensor that are kept: `boards.rs`.
+/// Number of sensor windows kept: `boards.rs`.
 pub const WINDOWS: usize = number(env!("SMOLFED_WINDOWS"));
 
-/// What the device trains on. One type for both, so that the training is in the flash once.
+/// Training data of the device. One type for both, so that the training is in the flash once.
 pub enum LocalData<'a, const D: usize, T = f32> {
     /// The samples of the provisioning record.
     Stored(StoredSamples<'a, u16>),
     /// The last windows of the sensor.
     Measured(&'a mut Windows<D, WINDOWS, T>),
-    /// Features of the record's samples, in the place of windows.
+    /// Features of the record's samples, instead of windows.
     Computed(&'a Windows<D, WINDOWS, T>),
 }
 
 impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
-    /// The record's samples or their features, or windows where it has none. Samples are raw if the
-    /// record names a recipe, or if the features of the sensor have no recipe.
+    /// Uses the record's samples or their features, or windows if it has no samples. Samples are
+    /// raw if the record names a recipe, or if the sensor's features have no recipe.
     ///
     /// # Errors
     /// [`Refused`] if the samples do not fit the model or the memory.
@@ -64,7 +64,7 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         }
     }
 
-    /// Features of all samples.
+    /// Computes the features of all samples.
     fn computed(
         samples: StoredSamples<'a, u16>,
         windows: &'a mut Windows<D, WINDOWS, T>,
@@ -85,7 +85,7 @@ impl<'a, const D: usize, T: Reading> LocalData<'a, D, T> {
         }
     }
 
-    /// Lets the sensor measure, if its windows are what is trained on.
+    /// Lets the sensor measure, if the training data are its windows.
     ///
     /// # Errors
     /// As [`Windows::measure`].
@@ -138,7 +138,7 @@ impl<const D: usize, T: Reading> Samples for LocalData<'_, D, T> {
     }
 }
 
-/// Samples whose labels nobody reads.
+/// Samples with ignored labels.
 pub struct WithoutLabels<'a, S>(pub &'a S);
 
 impl<S: Samples> Samples for WithoutLabels<'_, S> {

@@ -1,8 +1,7 @@
-//! A product that names the class of each new window of its sensor, with the model that the device
-//! trains. It keeps the newest model in flash, so that it goes on after a restart, and prints how
-//! rounds went.
+//! A product that prints the class of each new sensor window, with the device's trained model. It
+//! keeps the newest model in flash to continue after a restart, and prints the results of rounds.
 //!
-//! All that it prints is for the person at the board and must not leave it.
+//! All its output is for the person at the board and must not leave the board.
 
 use embedded_storage::nor_flash::NorFlash;
 use semihosting::println;
@@ -22,16 +21,16 @@ pub struct Monitor<S, G, const D: usize, const C: usize> {
     sensor: S,
     store: FlashStore<G>,
     windows: u32,
-    /// Whether the model of the round that trains is saved.
+    /// Whether the model of the current round is saved.
     is_saved: bool,
-    /// The round that was reported.
+    /// The last reported round.
     reported: Option<u32>,
-    /// Whether a refusal was reported.
+    /// Whether a refusal has been reported.
     is_refused: bool,
 }
 
 impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor<S, G, D, C> {
-    /// A monitor that has not measured anything.
+    /// Creates a monitor without measurements.
     ///
     /// # Errors
     /// [`StoreError`] if the words of the flash do not fit a model.
@@ -69,7 +68,7 @@ impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor
         Some(())
     }
 
-    /// Prints why the coordinator refuses the device, once.
+    /// Prints the reason for the coordinator's refusal, once.
     fn report_refusal<M: Trainable, F, K>(&mut self, device: &Device<'_, M, F, K>)
     where
         F: NorFlash,
@@ -91,7 +90,7 @@ impl<S: Sense<Value = f32>, G: NorFlash, const D: usize, const C: usize> Monitor
         }
     }
 
-    /// Prints how the last round went, once.
+    /// Prints the result of the last round, once.
     fn report<M: Trainable, F, K>(&mut self, device: &Device<'_, M, F, K>) -> Option<()>
     where
         F: NorFlash,

@@ -1,5 +1,5 @@
-//! Networks for windows of six channels, as of an accelerometer and a gyroscope: each is written
-//! down once, and its sizes are constants.
+//! Networks for windows of six channels, as from an accelerometer and a gyroscope. Each has one
+//! definition, and its sizes are constants.
 
 use smolfed_core::model::{Architecture, Fixed, FixedModel, Layer, Shape};
 
@@ -34,7 +34,7 @@ impl<const WIDTH: u16, const FIRST: u16, const SECOND: u16> Architecture
     ];
 }
 
-/// Kernels of five samples.
+/// Returns a layer with kernels of five samples.
 const fn along_time(channels: u16) -> Layer {
     Layer::Convolution {
         channels,
@@ -44,14 +44,14 @@ const fn along_time(channels: u16) -> Layer {
     }
 }
 
-/// 1,023 parameters, for windows of a second at 50 Hz.
+/// A network of 1,023 parameters, for windows of a second at 50 Hz.
 pub type Network = Fixed<SixChannels<50, 8, 16>>;
 
-/// 355 parameters, for half of that: it trains in 16 KiB of RAM.
+/// A network of 355 parameters, for windows of half a second. It trains in 16 KiB of RAM.
 pub type SmallNetwork = Fixed<SixChannels<25, 4, 8>>;
 
-// Training takes three vectors and less than the activations of a batch of ten: those of one sample
-// are kept, whatever the batch.
+// Training takes three vectors and less than the activations of a batch of ten: it keeps those of
+// one sample, regardless of the batch size.
 const _: () = assert!(takes_no_more::<SixChannels<50, 8, 16>>(10));
 const _: () = assert!(takes_no_more::<SixChannels<25, 4, 8>>(10));
 

@@ -1,13 +1,13 @@
-//! Nonces that never come again, also after a restart: of sessions, and of the ledger.
+//! Nonces for sessions and the ledger that never repeat, even after a restart.
 //!
-//! Where the hardware has a generator of random numbers, they come from there: two of 128 bits are
-//! equal with probability 2⁻¹²⁸. Elsewhere every start of the board has a number, which is on flash
-//! before it is used, and a nonce is that number with the number of the session behind it. Anybody
-//! can guess it, which does no harm: the key of a session is a pseudo-random function of it, and of
-//! the coordinator's nonce, which is random.
+//! Hardware with a random number generator supplies the nonces: two nonces of 128 bits are equal
+//! with probability 2⁻¹²⁸. On other boards, every start has a number, stored in flash before use,
+//! and a nonce is that number followed by the session number. Anybody can guess it, but this is
+//! harmless: the session key is a pseudo-random function of the nonce and of the coordinator's
+//! random nonce.
 //!
-//! The ledger's nonce keeps the streams of a ledger that was erased from being used again, so it
-//! must come from the hardware. A board without a generator gets its ledger when it is provisioned
+//! The ledger's nonce prevents an erased ledger's streams from being used again, so it must come
+//! from the hardware. A board without a generator receives its ledger when it is provisioned
 //! (`device-K.ledger`), and refuses a blank one.
 
 use core::convert::Infallible;
@@ -27,35 +27,35 @@ use crate::element::record;
 #[cfg(all(has_random_numbers, not(feature = "element")))]
 use crate::root::record;
 
-/// Where nonces come from.
+/// Source of nonces.
 #[cfg(not(has_random_numbers))]
 pub type Nonces = Counted;
 
-/// Where nonces come from.
+/// Source of nonces.
 #[cfg(has_random_numbers)]
 pub type Nonces = Hardware;
 
-/// The device's ledger, which provisioning has written.
+/// Opens the device's ledger from provisioning.
 ///
 /// # Errors
-/// [`LedgerError`]: the device must then not take part.
+/// [`LedgerError`]. The device must not take part.
 #[cfg(not(has_random_numbers))]
 pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
     Ledger::open(flash)
 }
 
-/// The device's ledger, which it creates at its first start with the key of its record.
+/// Opens the device's ledger, which it creates at its first start with the key of its record.
 ///
 /// # Errors
-/// [`LedgerError`]: the device must then not take part.
+/// [`LedgerError`]. The device must not take part.
 #[cfg(has_random_numbers)]
 pub fn ledger<F: NorFlash>(flash: F) -> Result<Ledger<F>, LedgerError> {
     let fresh = core::array::from_fn(|_| board::random_byte());
     Ledger::open_or_create(flash, fresh, first_key())
 }
 
-/// The key of the record, if it has one still. One that cannot be read has none: whoever reads the
-/// samples of the same record says why. A function, so that the record leaves the stack.
+/// Returns the key of the record, if it still has one. An unreadable record has none, and reading
+/// its samples reports why. A function, so that the record leaves the stack.
 #[cfg(has_random_numbers)]
 #[inline(never)]
 fn first_key() -> Option<Key> {
@@ -63,18 +63,18 @@ fn first_key() -> Option<Key> {
     record.as_mut().ok()?.key.clone()
 }
 
-/// The nonces of this start, counted on a separate piece of flash.
+/// Returns the nonces of this start, counted in separate flash.
 ///
 /// # Errors
-/// [`LedgerError`] if the start could not be counted: the device must then send nothing.
-// Its ledger leaves the stack before that of the rounds is opened.
+/// [`LedgerError`] if the start could not be counted. The device must then send nothing.
+// Its ledger leaves the stack before the rounds' ledger is opened.
 #[cfg(not(has_random_numbers))]
 #[inline(never)]
 pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
-    // No stream derives from this ledger, and no session: any nonce and any key will do.
+    // No stream and no session derives from this ledger, so any nonce and any key will do.
     let no_key = Some(Key::from_secret([0; 32]));
     let mut starts = Ledger::open_or_create(flash, [0; 8], no_key)?;
-    // The numbers of a ledger go up by one at least, and are on flash when it returns.
+    // The numbers of a ledger increase by at least one, and are in flash when it returns.
     let start = starts.past().next_round;
     starts.record(
         start,
@@ -87,7 +87,7 @@ pub fn of_this_start<F: NorFlash>(flash: F) -> Result<Nonces, LedgerError> {
     Ok(Counted { start, session: 0 })
 }
 
-/// Numbers of sessions.
+/// Session numbers.
 #[cfg(not(has_random_numbers))]
 pub struct Counted {
     start: u32,
@@ -109,18 +109,18 @@ impl rand_core::TryRng for Counted {
     fn try_fill_bytes(&mut self, nonce: &mut [u8]) -> Result<(), Infallible> {
         let number = self.start.to_le_bytes().into_iter();
         let number = number.chain(self.session.to_le_bytes());
-        // Eight bytes never come again; the others are padding.
+        // Eight bytes never repeat, and the others are padding.
         let number = number.chain(core::iter::repeat(0));
         for (place, byte) in nonce.iter_mut().zip(number) {
             *place = byte;
         }
-        // At one every half second it takes 68 years to repeat.
+        // At one session every half second it takes 68 years to repeat.
         self.session = self.session.wrapping_add(1);
         Ok(())
     }
 }
 
-/// The nonces of this board: its hardware makes them, and nothing needs to be counted.
+/// Returns the nonces of this board. Its hardware generates them, so nothing is counted.
 ///
 /// # Errors
 /// None.

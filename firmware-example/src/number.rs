@@ -1,6 +1,6 @@
-//! Numbers in the environment of the build.
+//! Numbers in the build environment.
 
-/// A positive number; anything else does not compile.
+/// Parses a positive number. Anything else does not compile.
 #[expect(clippy::panic, reason = "while compiling only")]
 pub const fn number(text: &str) -> usize {
     match usize::from_str_radix(text, 10) {

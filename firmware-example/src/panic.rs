@@ -1,4 +1,4 @@
-//! What happens at a panic: nothing more. The client has none (`tests/boards/panics.rs`).
+//! Panic handler, which only stops. The client does not panic (`tests/boards/panics.rs`).
 
 use core::panic::PanicInfo;
 

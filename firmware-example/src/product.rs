@@ -1,4 +1,4 @@
-//! What a product does around the client: it uses the model, and looks at how rounds went.
+//! A product around the client, which uses the model and reports the results of rounds.
 
 use smolfed_core::session::{Session, Trainable};
 
@@ -11,21 +11,21 @@ use crate::nonces::Nonces;
 #[cfg(not(feature = "element"))]
 use crate::root::Secrets;
 
-/// The session of a board.
+/// Session of a board.
 pub type Device<'a, M, F, K> = Session<'a, M, F, Nonces, K, Secrets>;
 
-/// A product around the client. A client alone has none: `()`.
+/// A product around the client. A client alone uses `()`.
 pub trait Product<M: Trainable, F, K> {
-    /// The board has started, and nothing is on the line.
+    /// Called after the board has started, before anything is sent.
     fn starts(&mut self, _: &mut Device<'_, M, F, K>) {}
 
-    /// A piece of a round is next. Before the first one the round is not recorded in the ledger.
+    /// Called before each piece of a round. The ledger has not recorded it before the first piece.
     fn trains(&mut self, _: &Device<'_, M, F, K>) {}
 
-    /// There is nothing to train.
+    /// Called if there is nothing to train.
     fn rests(&mut self, _: &Device<'_, M, F, K>) {}
 
-    /// Between rounds, once a tick.
+    /// Called between rounds, once per tick.
     fn idle(&mut self, _: &Device<'_, M, F, K>) {}
 }
 

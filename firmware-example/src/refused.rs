@@ -1,22 +1,22 @@
-//! Why a board does not take part.
+//! Reasons why a board does not take part.
 
 use core::ffi::CStr;
 
 use smolfed_core::provision::ProvisionError;
 
-/// Why a device does not take part. No text: it is in the flash of those boards only that say it.
+/// Reason why a device does not take part. The text is in flash only on boards that print it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     /// There is no valid provisioning record.
     Record,
     /// There is no valid ledger.
     Ledger,
-    /// The secure element did not answer, or has other secrets than the record and the ledger say.
+    /// The secure element did not answer, or its secrets do not match the record and the ledger.
     Element,
-    /// The record insists on noise of the device's own or hides its number, and this firmware was
-    /// built without.
+    /// The record requires device noise or hides its number, and this firmware was built without
+    /// support.
     Build,
-    /// The samples of the record have another number of features, or values to predict instead of
+    /// The samples of the record have another number of features, or target values instead of
     /// classes.
     Samples,
     /// The record is for other features than this firmware computes.
@@ -31,7 +31,7 @@ pub enum Refused {
     Model,
 }
 
-/// Of a record that is looked at where it is: `record.as_mut()?`.
+/// Converts the error of a record used in place: `record.as_mut()?`.
 impl From<&mut ProvisionError> for Refused {
     fn from(error: &mut ProvisionError) -> Self {
         match error {
@@ -43,7 +43,7 @@ impl From<&mut ProvisionError> for Refused {
 }
 
 impl Refused {
-    /// The reason for a console.
+    /// Returns the reason as text for a console.
     pub const fn text(self) -> &'static CStr {
         match self {
             Self::Record => c"refused: there is no valid provisioning record",

@@ -1,20 +1,20 @@
-//! A ring buffer of a sensor's raw samples, of whose windows features are computed.
+//! A ring buffer of a sensor's raw samples, with features of its windows.
 
 use smolfed_core::window::WindowError;
 
 use crate::features::{CHANNELS, LENGTH, RECIPE, STEP, UNIT};
 
-/// The last `LENGTH` rows of samples, in a ring.
+/// Last `LENGTH` rows of samples, in a ring.
 pub struct Ring {
     rows: [[i16; CHANNELS]; LENGTH],
-    /// The place of the next row, which is that of the oldest one.
+    /// Index of the next row, which replaces the oldest one.
     next: usize,
     /// Rows until a window is complete.
     missing: usize,
 }
 
 impl Ring {
-    /// No rows yet.
+    /// Creates an empty ring.
     pub const fn new() -> Self {
         Self {
             rows: [[0; CHANNELS]; LENGTH],
@@ -23,7 +23,7 @@ impl Ring {
         }
     }
 
-    /// Takes the next row in the place of the oldest one; whether a window is complete.
+    /// Stores the next row, replacing the oldest one. Returns whether a window is complete.
     pub fn push(&mut self, row: [i16; CHANNELS]) -> bool {
         if let Some(place) = self.rows.get_mut(self.next) {
             *place = row;
@@ -37,13 +37,13 @@ impl Ring {
         is_complete
     }
 
-    /// A sample of the window, from the oldest row on.
+    /// Returns a sample of the window, counted from the oldest row.
     pub fn sample(&self, channel: usize, step: usize) -> i16 {
         let row = self.rows.get((self.next + step) % LENGTH);
         row.and_then(|row| row.get(channel)).copied().unwrap_or(0)
     }
 
-    /// The features of the window, as the model reads them.
+    /// Computes the features of the window in the model's format.
     ///
     /// # Errors
     /// [`WindowError`] unless there is room for [`COUNT`](crate::features::COUNT) features.
@@ -55,7 +55,7 @@ impl Ring {
         Ok(())
     }
 
-    /// The same in whole counts, without a floating-point unit.
+    /// Computes the features in whole counts, without a floating-point unit.
     ///
     /// # Errors
     /// As [`features_into`](Self::features_into).

@@ -1,4 +1,4 @@
-//! Secrets of a board without a secure element: those of its record.
+//! Secrets of a board without a secure element, in its record.
 
 use smolfed_core::{
     provision::{ProvisionError, Record},
@@ -7,13 +7,13 @@ use smolfed_core::{
 
 use crate::board;
 
-/// Where the board has its secrets.
+/// Source of the board's secrets.
 pub type Secrets = Root;
 
-/// The record of the board.
+/// Reads the board's record.
 ///
 /// # Errors
-/// [`ProvisionError`]: the device must then not take part.
+/// [`ProvisionError`]. The device must not take part.
 pub fn record() -> Result<Record<'static>, ProvisionError> {
     Record::read(board::provisioning())
 }

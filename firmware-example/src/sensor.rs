@@ -1,8 +1,8 @@
-//! A ring buffer of the last windows of a sensor: what a device trains on that measures by itself.
+//! A ring buffer of a sensor's last windows, for a device that trains on its own measurements.
 //!
-//! The sensors are made up: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples, of
-//! whose windows features are computed, and [`Camera`](crate::camera::Camera) images. They see one
-//! of `CLASSES` patterns at a time, with noise; a real one takes samples from an accelerometer or a
+//! The sensors are simulated: [`Sensor`] gives whole windows, [`Motion`] rows of raw samples for
+//! features of their windows, and [`Camera`](crate::camera::Camera) images. They see one of
+//! `CLASSES` patterns at a time, with noise. A real sensor takes samples from an accelerometer or a
 //! microphone, and targets from a button, a schedule or a rule.
 
 use core::marker::PhantomData;
@@ -20,14 +20,14 @@ use crate::{
 
 /// A value of a window: a number, or an integer in units of 2⁻⁶.
 pub trait Reading: samples::Reading {
-    /// 1 or 0, with the noise of a word of 32 bits, from −1/4 to 1/4.
+    /// Returns 1 or 0, with noise from −1/4 to 1/4 taken from a word of 32 bits.
     fn measured(is_one: bool, word: u32) -> Self;
 }
 
 impl Reading for f32 {
     fn measured(is_one: bool, word: u32) -> Self {
         let level = if is_one { 1.0 } else { 0.0 };
-        // 24 bits: exact in f32.
+        // 24 bits are exact in f32.
         level + ((word >> 8) as Self / 33_554_432.0 - 0.25)
     }
 }
@@ -35,46 +35,46 @@ impl Reading for f32 {
 impl Reading for i8 {
     fn measured(is_one: bool, word: u32) -> Self {
         let level = if is_one { 64 } else { 0 };
-        // From −16 to 15: no overflow.
+        // From −16 to 15, so no overflow.
         level + ((word >> 27) as Self - 16)
     }
 }
 
-/// Writes the features of a sample of the provisioning record; `None` if it has another length.
+/// Writes the features of a sample of the provisioning record. Returns `None` for another length.
 pub type OfStored<T> = fn(&StoredSamples<'_, u16>, usize, &mut [T]) -> Option<()>;
 
-/// What is measured.
+/// A sensor and its features.
 pub trait Sense {
-    /// A value of a window, or a feature of it.
+    /// A value of a window, or one of its features.
     type Value: Reading;
 
-    /// The recipe of the features, which records and coordinators must have as well.
+    /// The recipe of the features, which records and coordinators must also have.
     const RECIPE: Option<Recipe> = None;
 
-    /// How a sample of the provisioning record becomes features, if it is raw.
+    /// Computes features from a raw sample of the provisioning record.
     const OF_STORED: Option<OfStored<Self::Value>> = None;
 
-    /// A sensor that sees that many classes; each device number has its own noise.
+    /// Creates a sensor that sees `classes` classes. Each device number has different noise.
     fn new(classes: u16, number: u32) -> Self;
 
-    /// Measures once. If a window is complete, its features are written, and its class is returned.
+    /// Measures once. For a complete window, writes its features and returns its class.
     fn measure(&mut self, features: &mut [Self::Value]) -> Option<u16>;
 }
 
-/// The last `WINDOWS` windows of `FEATURES` values, each with its class.
+/// Last `WINDOWS` windows of `FEATURES` values, each with its class.
 pub struct Windows<const FEATURES: usize, const WINDOWS: usize, T = f32> {
     samples: SampleBuffer<T, u16, FEATURES, WINDOWS>,
 }
 
 impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, WINDOWS, T> {
-    /// No windows yet, of that many classes.
+    /// Creates an empty buffer for `classes` classes.
     pub fn new(classes: u16) -> Self {
         Self {
             samples: SampleBuffer::of_classes(classes),
         }
     }
 
-    /// Lets the sensor measure; a window that is then complete takes the place of the oldest one.
+    /// Lets the sensor measure. A complete window replaces the oldest one.
     ///
     /// # Errors
     /// As [`Self::keep`]: the sensor fails.
@@ -83,10 +83,10 @@ impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, 
         self.keep(|window| sensor.measure(window))
     }
 
-    /// Keeps the window that is written, unless it is not complete, in the place of the oldest one.
+    /// Keeps the written window if it is complete, in the slot of the oldest one.
     ///
     /// # Errors
-    /// [`SampleError`] for a window that cannot be trained with, which is left out.
+    /// [`SampleError`] for a window that cannot be used in training. The window is dropped.
     pub fn keep(&mut self, write: impl FnOnce(&mut [T]) -> Option<u16>) -> Result<(), SampleError> {
         let mut window = [T::default(); FEATURES];
         match write(&mut window) {
@@ -95,13 +95,13 @@ impl<const FEATURES: usize, const WINDOWS: usize, T: Reading> Windows<FEATURES, 
         }
     }
 
-    /// The windows.
+    /// Returns the windows.
     pub const fn samples(&self) -> &SampleBuffer<T, u16, FEATURES, WINDOWS> {
         &self.samples
     }
 }
 
-/// A sensor that gives a window at a time.
+/// A sensor that returns one window at a time.
 pub struct Sensor<T = f32> {
     classes: u16,
     noise: Noise,
@@ -119,7 +119,7 @@ impl<T: Reading> Sense for Sensor<T> {
         }
     }
 
-    /// 1 in the class's stretch of the window, and noise everywhere.
+    /// Writes 1 in the class's section of the window, and noise everywhere.
     fn measure(&mut self, window: &mut [T]) -> Option<u16> {
         let class = self.noise.class(self.classes);
         let stretch = (window.len() / usize::from(self.classes.max(1))).max(1);
@@ -130,7 +130,7 @@ impl<T: Reading> Sense for Sensor<T> {
     }
 }
 
-/// A sensor of motion, a row of counts at a time: its classes are waves of different periods.
+/// A motion sensor that returns one row of counts at a time. Its classes differ in wave period.
 pub struct Motion {
     ring: Ring,
     classes: u16,
@@ -141,7 +141,7 @@ pub struct Motion {
 }
 
 impl Motion {
-    /// Rows of a class, after which another one begins: three windows.
+    /// Rows of a class before the next one: three windows.
     const ROWS: i32 = (LENGTH + 2 * STEP) as i32;
 }
 
@@ -166,13 +166,13 @@ impl Sense for Motion {
 
     fn measure(&mut self, features: &mut [f32]) -> Option<u16> {
         if self.time == Self::ROWS {
-            // A window lies in one class.
+            // A window has one class.
             self.ring = Ring::new();
             self.class = self.noise.class(self.classes);
             self.time = 0;
         }
         let row: [i16; CHANNELS] = core::array::from_fn(|channel| {
-            // A saw tooth that falls so many times in a window.
+            // A sawtooth that falls `falls` times in a window.
             let falls = i32::from(self.class) + channel as i32 + 1;
             let wave = self.time * falls * 64 % 4_096 - 2_048;
             (wave + (self.noise.word() >> 22) as i32 - 512) as i16
@@ -184,17 +184,17 @@ impl Sense for Motion {
     }
 }
 
-/// A linear congruence (Numerical Recipes): good enough for a sensor.
+/// Linear congruential generator (Numerical Recipes): good enough for a sensor.
 pub struct Noise(pub u32);
 
 impl Noise {
-    /// 32 bits.
+    /// Returns 32 bits.
     pub const fn word(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0
     }
 
-    /// Below `classes`.
+    /// Returns a class below `classes`.
     pub fn class(&mut self, classes: u16) -> u16 {
         (self.word() >> 16) as u16 % classes.max(1)
     }

@@ -1,5 +1,5 @@
-//! Devices of shapes that nobody chose: models, data and settings from a seed of the build, in both
-//! arithmetics. The test on the host uses this file as well.
+//! Devices with random shapes: models, data and settings from a build seed, in both arithmetics.
+//! The test on the host uses this file as well.
 
 use core::num::NonZeroU32;
 
@@ -15,16 +15,16 @@ use smolfed_core::{
     wire::crc32::crc32,
 };
 
-/// Devices of a seed.
+/// Devices per seed.
 pub const CASES: u32 = 24;
 
-/// Limits of the sizes, for boards of 16 KiB.
+/// Limits of the sizes, for boards with 16 KiB.
 const MAX_FEATURES: u32 = 40;
 const MAX_PARAMETERS: usize = 210;
 const MAX_SAMPLES: usize = 12;
 const MAX_VALUES: usize = MAX_FEATURES as usize * MAX_SAMPLES;
 
-/// A linear congruence (Numerical Recipes), of which the upper half is used.
+/// Linear congruential generator (Numerical Recipes) with only the upper half used.
 struct Draws(u32);
 
 impl Draws {
@@ -33,13 +33,13 @@ impl Draws {
         self.0 >> 16
     }
 
-    /// From `low` to `high`.
+    /// Returns a number from `low` to `high`.
     fn from(&mut self, low: u32, high: u32) -> u32 {
         low + self.word() % (high - low + 1)
     }
 }
 
-/// The data of a device, in both arithmetics.
+/// Data of a device, in both arithmetics.
 struct Data {
     numbers: [f32; MAX_VALUES],
     integers: [i8; MAX_VALUES],
@@ -48,13 +48,13 @@ struct Data {
     values: [f32; MAX_SAMPLES],
 }
 
-/// Features have so many binary places.
+/// Number of binary places of features.
 const FRACTION: u8 = 5;
 
-/// Checksums of the updates of a device: in `f32`, and in integers.
+/// Returns checksums of a device's updates: in `f32`, and in integers.
 ///
 /// # Errors
-/// What went wrong, if a constant here is.
+/// Returns a message if a constant here is wrong.
 #[inline(never)]
 pub fn checksums(seed: u32, case: u32) -> Result<[u32; 2], &'static str> {
     let mut draws = Draws(seed.wrapping_mul(0x9e37_79b9) ^ case.wrapping_mul(0x85eb_ca6b));
@@ -138,7 +138,7 @@ fn settings(draws: &mut Draws) -> Result<LocalTraining, ParamError> {
         .with_clipping(clipping))
 }
 
-// Not inlined: the memory of three models would be on the stack at the same time.
+// Not inlined, because the memory of three models would be on the stack at the same time.
 #[inline(never)]
 fn of_model<M: FixedPointModel<Target: Default>>(
     model: &M,
@@ -217,7 +217,7 @@ fn in_integers<M: FixedPointModel>(
     Ok(crc32(update.as_flattened()))
 }
 
-/// A stream from a known seed: for tests only.
+/// Returns a stream from a known seed: for tests only.
 fn order() -> Stream {
     Root::from_seed(2026).stream(StreamId {
         purpose: Purpose::BatchShuffle,

@@ -1,4 +1,4 @@
-//! Puts the memory map where the linker finds it.
+//! Writes the memory map for the linker.
 
 use std::path::PathBuf;
 use std::{env, fs, io};

@@ -1,5 +1,5 @@
-//! The client on Embassy: one task samples a sensor, another one talks and trains. What is the same
-//! on all boards is here, and `bin/` has a program for each.
+//! The client on Embassy: one task samples a sensor, another communicates and trains. This file
+//! holds the code common to all boards, and `bin/` has a program for each board.
 #![no_std]
 
 use core::convert::Infallible;
@@ -25,17 +25,17 @@ use sensor::{CLASSES, FEATURES, QUEUE, WINDOWS, Windows};
 
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
-/// Bytes of a provisioning record without samples: this device trains on what it measures.
+/// Bytes of a provisioning record without samples: this device trains on its own measurements.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
-/// Samples that training takes at a time, or a few entries of the noise: how long that is,
-/// "Pieces" in `docs/firmware.md` says.
+/// Samples per piece of training, or a few entries of the noise. For the duration of a piece, see
+/// "Pieces" in `docs/firmware.md`.
 const SAMPLES_AT_ONCE: usize = 1;
 
-/// Milliseconds of silence before which no message is repeated. Longer round trips are measured.
+/// Milliseconds of silence before a message is repeated. Longer round trips are measured.
 const PATIENCE_MS: u32 = 500;
 
-/// The clock of Embassy.
+/// Embassy's clock.
 struct EmbassyClock;
 
 impl Clock for EmbassyClock {
@@ -48,14 +48,14 @@ impl Clock for EmbassyClock {
     }
 }
 
-/// Takes part forever, with the provisioning record in `page` and the ledger in two pages of its
-/// own. A blank ledger is created with the nonce `fresh`, and refused without one.
+/// Takes part forever, with the provisioning record in `page` and the ledger in two separate pages.
+/// A blank ledger is created with the nonce `fresh`, and refused without one.
 ///
-/// Training and noise come in pieces, between which other tasks run, and the flash is awaited:
-/// "With Embassy" in `docs/own-firmware.md`.
+/// Training and noise run in pieces so that other tasks can run in between, and flash operations
+/// are awaited: "With Embassy" in `docs/own-firmware.md`.
 ///
 /// # Errors
-/// What is missing or wrong at the start; the device then must not take part.
+/// Returns the reason if anything is missing or wrong at the start. The device must not take part.
 pub async fn take_part<F: NorFlash>(
     page: impl MultiwriteNorFlash,
     ledger: F,
@@ -83,7 +83,7 @@ pub async fn take_part<F: NorFlash>(
     loop {
         let driven = session.drive(&mut line, &mut pace, &EmbassyClock);
         if driven.await.is_err() {
-            // A serial line has lost bytes and needs no new connection: the session goes on.
+            // A serial line has lost bytes and needs no new connection, so the session continues.
             EmbassyClock.wait(PATIENCE_MS).await;
             continue;
         }
@@ -91,13 +91,13 @@ pub async fn take_part<F: NorFlash>(
             windows.keep(window);
         }
         while session.train_some_async(&windows, SAMPLES_AT_ONCE).await == Progress::More {
-            // Here a watchdog is fed.
+            // Feed a watchdog here.
             yield_now().await;
         }
     }
 }
 
-/// Who the device is, what it agrees to, and in what it took part.
+/// Opens the device's identity, its policy and its ledger.
 async fn open<F: NorFlash>(
     mut page: impl MultiwriteNorFlash,
     flash: F,
@@ -118,8 +118,8 @@ async fn open<F: NorFlash>(
     Ok((record.identity, record.policy, ledger))
 }
 
-/// Overwrites the first chain key in the record, which is of no use once the ledger is there
-/// (`docs/provisioning.md`): word after word, so that a start after a power failure goes on.
+/// Overwrites the first chain key in the record, which is not needed once the ledger exists
+/// (`docs/provisioning.md`). Goes word by word, so that a start after a power failure continues.
 async fn forget_first_key<P: MultiwriteNorFlash>(page: &mut P) -> Result<(), P::Error> {
     let mut word = Zeroizing::new([0; size_of::<u32>()]);
     for offset in KEY.step_by(size_of::<u32>()).map(|offset| offset as u32) {

@@ -1,30 +1,30 @@
-//! A task that samples a sensor, and the windows that it has measured.
+//! A task that samples a sensor, and the measured windows.
 //!
-//! The sensor is made up: a window shows one of the classes, with noise. A real one awaits an ADC
-//! or an accelerometer, and takes its classes from a button, a schedule or a rule.
+//! The sensor is simulated: a window shows one of the classes, with noise. A real sensor awaits an
+//! ADC or an accelerometer, and takes its classes from a button, a schedule or a rule.
 
 use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, channel::Channel};
 use embassy_time::{Duration, Ticker};
 use heapless::HistoryBuf;
 use smolfed_core::Samples;
 
-/// Values of a window: as in the experiment.
+/// Values per window, as in the experiment.
 pub const FEATURES: usize = 64;
-/// Classes: as in the experiment.
+/// Number of classes, as in the experiment.
 pub const CLASSES: usize = 10;
-/// Windows that the device trains on, at most.
+/// Maximum number of windows for training.
 pub const WINDOWS: usize = 50;
 
-/// The newest windows, on their way from one task to the other.
+/// Newest windows, on their way from one task to the other.
 pub static QUEUE: Channel<CriticalSectionRawMutex, Window, WINDOWS> = Channel::new();
 
-/// What the sensor has measured.
+/// A window measured by the sensor.
 pub struct Window {
     features: [f32; FEATURES],
     class: u16,
 }
 
-/// Measures a window every tenth of a second.
+/// Measures a window every 100 ms.
 #[embassy_executor::task]
 pub async fn sample(mut noise: u32) {
     let mut ticker = Ticker::every(Duration::from_millis(100));
@@ -37,17 +37,17 @@ pub async fn sample(mut noise: u32) {
     }
 }
 
-/// 1 in the class's stretch of the window and 0 elsewhere, with noise from −1/4 to 1/4.
+/// Returns 1 in the class's section of the window and 0 elsewhere, with noise from −1/4 to 1/4.
 fn measure(noise: &mut u32) -> Window {
     let mut word = || {
-        // A linear congruence (Numerical Recipes): good enough for a sensor.
+        // Linear congruential generator (Numerical Recipes): good enough for a sensor.
         *noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *noise >> 8
     };
     let class = (word() >> 8) as usize % CLASSES;
     let features = core::array::from_fn(|index| {
         let is_one = index / (FEATURES / CLASSES) == class;
-        // 24 bits: exact in f32.
+        // 24 bits are exact in f32.
         f32::from(u8::from(is_one)) + word() as f32 / 33_554_432.0 - 0.25
     });
     Window {
@@ -56,12 +56,12 @@ fn measure(noise: &mut u32) -> Window {
     }
 }
 
-/// The last windows, to train on.
+/// Most recent windows for training.
 #[derive(Default)]
 pub struct Windows(HistoryBuf<Window, WINDOWS>);
 
 impl Windows {
-    /// Takes a window, in the place of the oldest one.
+    /// Stores a window, replacing the oldest one.
     pub fn keep(&mut self, window: Window) {
         self.0.write(window);
     }

@@ -1,16 +1,15 @@
 //! Copying, filling and comparing memory on Arm, in 110 bytes of flash.
 //!
-//! The compiler calls these by the names of the run-time ABI. Its own library has one copy of each
-//! function for every alignment, 2,000 bytes in all. Here words are moved one by one where all
-//! is aligned, and bytes elsewhere; the symbols of the library are weak, so that these take their
-//! place. Thumb instructions that every Cortex-M has.
+//! The compiler calls these functions by their names in the run-time ABI. Its own library has a
+//! copy of each function for every alignment, 2,000 bytes in all. These functions move single words
+//! if everything is aligned, and bytes otherwise. They replace the library's functions, whose
+//! symbols are weak. All Cortex-M processors have these Thumb instructions.
 #![expect(unsafe_code, reason = "the compiler's own calls are not made in Rust")]
 
 use core::arch::global_asm;
 
-// SAFETY: the functions do what the run-time ABI of Arm (section 5.3.4, "Memory copying, clearing,
-// and setting") and the C standard say of them. They change no other registers than r0 to r3;
-// `memcmp` restores r4.
+// SAFETY: the functions follow the Arm run-time ABI (section 5.3.4, "Memory copying, clearing, and
+// setting") and the C standard. They change no registers other than r0 to r3. `memcmp` restores r4.
 global_asm!(
     "
     .syntax unified

@@ -1,5 +1,5 @@
-//! `integer` on the features of a frozen backbone: the program runs a network of 8-bit integers on
-//! each image, and the client trains softmax regression on what comes out. No floating point.
+//! `integer` on the features of a frozen backbone: the program runs an 8-bit integer network on
+//! each image, and the client trains softmax regression on its outputs. It uses no floating point.
 #![no_std]
 #![no_main]
 
@@ -22,7 +22,7 @@ type Head = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
 type Sensor = Camera<Backbone, i8>;
 
-/// Scores, and the features of a sample.
+/// Scores and features of a sample.
 const SCRATCH: usize = CLASSES + FEATURES;
 
 #[entry]

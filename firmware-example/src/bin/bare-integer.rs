@@ -1,8 +1,8 @@
 //! `bare` in integer arithmetic: the client without a host and without floating point.
-//! `tests/boards/integers.rs` shows that no floating-point function is in it, and `docs/targets.md`
-//! has its size.
+//! `tests/boards/integers.rs` checks that it contains no floating-point function, and
+//! `docs/targets.md` has its size.
 //!
-//! Its flash is two pieces of RAM, which forget: on a board of yours, take the flash of your HAL.
+//! Its flash is two volatile pieces of RAM. On your own board, use the flash of your HAL.
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! The client without a host: nothing but what a real board needs. `tests/boards/panics.rs` shows
-//! that no panic can happen in it, and `docs/targets.md` has its size.
+//! The client without a host, with only the parts needed on a real board. `tests/boards/panics.rs`
+//! checks that it cannot panic, and `docs/targets.md` has its size.
 //!
-//! Its flash is two pieces of RAM, which forget: on a board of yours, take the flash of your HAL.
+//! Its flash is two volatile pieces of RAM. On your own board, use the flash of your HAL.
 #![no_std]
 #![no_main]
 

@@ -1,7 +1,7 @@
-//! A client on a board: takes part in a federation over its serial line, and sleeps in between.
+//! A client on a board: takes part in a federation over its serial line, and sleeps between rounds.
 //!
-//! Who it is and what it agrees to stands in its provisioning record. The flash of its ledger is a
-//! file of the host, since this board is an emulated one.
+//! Its provisioning record has its identity and its policy. The flash of its ledger is a file on
+//! the host, since this board is emulated.
 #![no_std]
 #![no_main]
 

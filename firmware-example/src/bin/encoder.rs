@@ -1,8 +1,8 @@
-//! `client` that learns an encoder without labels: FedSC, with correlation matrices, and federated
-//! averaging of encoders.
+//! `client` with an encoder trained without labels, by FedSC with correlation matrices and by
+//! federated averaging of encoders.
 //!
-//! A linear map to 16 numbers, and to 8 on a board of less than 32 KiB of RAM, from batches of ten
-//! samples of two views.
+//! The encoder is a linear map to 16 numbers, or to 8 on a board with less than 32 KiB of RAM. It
+//! trains on batches of ten samples with two views each.
 #![no_std]
 #![no_main]
 
@@ -20,15 +20,15 @@ use smolfed_firmware::{
     host,
 };
 
-/// H.
+/// H, the width of a representation.
 const WIDTH: usize = if cfg!(small_ram) { 8 } else { 16 };
 
-/// Samples of a batch, of two views each.
+/// Samples per batch, with two views each.
 const BATCH: usize = 10;
 
 const PARAMETERS: usize = FEATURES * WIDTH;
 const MATRIX: usize = packed_length(WIDTH);
-/// What comes down: the encoder, how its views vary, and the matrix of the other devices.
+/// Values received: the encoder, the variations of its views, and the other devices' matrix.
 const RECEIVED: usize = PARAMETERS + RECIPE_LENGTH + MATRIX;
 /// Representations of a batch, a view, a representation with its derivative, and two matrices.
 const SCRATCH: usize = 2 * BATCH * WIDTH + FEATURES + 2 * WIDTH + 2 * MATRIX;

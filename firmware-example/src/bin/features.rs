@@ -1,5 +1,5 @@
-//! `client` on features of windows: softmax regression on what `src/features.rs` computes of the
-//! raw samples of six channels.
+//! `client` on window features: softmax regression on the features that `src/features.rs` computes
+//! from the raw samples of six channels.
 #![no_std]
 #![no_main]
 
@@ -13,7 +13,7 @@ use smolfed_core::{
 };
 use smolfed_firmware::{client, features, host, sensor::Motion};
 
-/// As many classes as the networks for windows have.
+/// Number of classes, the same as the networks for windows.
 const CLASSES: usize = smolfed_firmware::network::CLASSES as usize;
 
 type Model = Softmax<Const<{ features::COUNT }>, Const<CLASSES>>;

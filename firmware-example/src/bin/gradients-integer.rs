@@ -1,4 +1,4 @@
-//! `gradients` in integers: both the features of an image and the training on them.
+//! `gradients` in integers, for both the features of an image and the training.
 #![no_std]
 #![no_main]
 
@@ -21,7 +21,7 @@ type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 
 type Sensor = Camera<OfImage, i8>;
 
-/// Scores, and the features of a sample.
+/// Scores and features of a sample.
 const SCRATCH: usize = CLASSES + FEATURES;
 
 #[entry]

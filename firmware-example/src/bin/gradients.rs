@@ -1,5 +1,5 @@
-//! `client` on gradients of a camera's images: softmax regression on what `src/gradients.rs`
-//! computes of each image.
+//! `client` on the gradients of camera images: softmax regression on the features that
+//! `src/gradients.rs` computes from each image.
 #![no_std]
 #![no_main]
 

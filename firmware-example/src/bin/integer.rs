@@ -1,6 +1,5 @@
-//! `client` in integer arithmetic: no floating point in the program, which
-//! `tests/boards/integers.rs` shows. For boards without a floating-point unit, whose training is 35
-//! times as fast.
+//! `client` in integer arithmetic. The program has no floating point (`tests/boards/integers.rs`).
+//! It is for boards without a floating-point unit, where training is 35 times as fast.
 #![no_std]
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! `client` in a product that uses the model: it prints the class of each new window, and keeps the
-//! newest model in flash of its own.
+//! `client` in a product that uses the model. It prints the class of each new window, and keeps the
+//! newest model in separate flash.
 #![no_std]
 #![no_main]
 
@@ -19,7 +19,7 @@ use smolfed_firmware::{
     sensor::Sensor,
 };
 
-/// The newest model: two slots, each in whole erase blocks.
+/// Newest model: two slots, each in whole erase blocks.
 const MODEL: Part =
     Part::STARTS.followed_by(flash_bytes(Regression::PARAMETERS, HostFlash::ERASE_SIZE));
 

@@ -1,7 +1,7 @@
-//! `client` with a network: it trains convolutions on windows of six channels.
+//! `client` with a network that trains convolutions on windows of six channels.
 //!
-//! The network is that of `src/network.rs`, on windows of `SMOLFED_WIDTH` samples. A board of less
-//! than 32 KiB of RAM has the smaller one.
+//! `src/network.rs` has the network, on windows of `SMOLFED_WIDTH` samples. A board with less than
+//! 32 KiB of RAM uses the smaller one.
 #![no_std]
 #![no_main]
 
@@ -20,7 +20,7 @@ use smolfed_firmware::{
     sensor::Sensor,
 };
 
-/// Samples of a channel in a window.
+/// Samples per channel in a window.
 const WIDTH: u16 = number(env!("SMOLFED_WIDTH")) as u16;
 
 #[cfg(not(small_ram))]

@@ -1,5 +1,5 @@
-//! `client` with a personal model, on flash of its own: it takes part in PMTL, PP-SGD and DPFedMTL
-//! as well.
+//! `client` with a personal model on separate flash. It also takes part in PMTL, PP-SGD and
+//! DPFedMTL.
 #![no_std]
 #![no_main]
 
@@ -17,7 +17,7 @@ use smolfed_firmware::{
     host::{self, HostFlash, Part},
 };
 
-/// The personal model: as much flash as a whole one takes. On a board of yours, compare it with the
+/// Personal model, with enough flash for a whole model. On your own board, compare it with the
 /// length of your region in a `const` assertion.
 const PERSONAL: Part =
     Part::STARTS.followed_by(flash_bytes(Regression::PARAMETERS, HostFlash::ERASE_SIZE));

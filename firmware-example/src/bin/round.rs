@@ -1,9 +1,9 @@
-//! One round without a session: the ledger gives it once, then train, clip, quantise, add noise and
-//! seal the frames of the update. For use with another transport and protocol, and to measure its
-//! size: `docs/targets.md`.
+//! One round without a session: the ledger allows it once, then the device trains, clips,
+//! quantises, adds noise and seals the frames of the update. Use it with another transport and
+//! protocol, and to measure its size: `docs/targets.md`.
 //!
-//! **Not a whole device.** It believes whoever writes to the line, and the flash of its ledger is
-//! RAM, which forgets: on a board of yours, take the flash of your HAL. `client` is a device.
+//! **Not a whole device.** It trusts anyone who writes to the line, and the flash of its ledger is
+//! volatile RAM. On your own board, use the flash of your HAL. `client` is a complete device.
 #![no_std]
 #![no_main]
 
@@ -38,7 +38,7 @@ use smolfed_firmware::{
 type Model = Softmax<Const<FEATURES>, Const<CLASSES>>;
 const PARAMETERS: usize = Model::PARAMETERS;
 
-/// What the device holds.
+/// State of the device.
 struct Device {
     client: Client<Model, PARAMETERS, WINDOWS, CLASSES>,
     global: [f32; PARAMETERS],
@@ -56,7 +56,7 @@ fn main() -> ! {
     if let Some(device) = &mut device {
         let mut sensor = Sensor::new(CLASSES as u16, device.identity.device);
         loop {
-            // A window that training cannot use is left out.
+            // Skip a window that training cannot use.
             let _left_out = device.windows.measure(&mut sensor);
             // An invalid request gets no answer.
             let _ = take_part(device, &mut line);
@@ -67,14 +67,14 @@ fn main() -> ! {
     }
 }
 
-/// The serial line, for `main`.
+/// Takes the serial line, for `main`.
 #[expect(unsafe_code, reason = "the serial line has one owner")]
 fn line() -> Serial {
     // SAFETY: called once in this program.
     unsafe { Serial::new() }
 }
 
-/// The device that the provisioning record names.
+/// Starts the device from the provisioning record.
 fn start() -> Option<Device> {
     let ledger = nonces::ledger(Forgetful::new()).ok()?;
     let record = Record::read(board::provisioning()).ok()?;
@@ -88,7 +88,7 @@ fn start() -> Option<Device> {
     })
 }
 
-/// One round: its number, its settings and the model come in as words, the update goes out in
+/// Runs one round. Its number, its settings and the model arrive as words, and the update leaves in
 /// frames.
 fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
     let number = word(line);
@@ -104,7 +104,7 @@ fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
     for parameter in &mut device.global {
         *parameter = number_of(word(line));
     }
-    // The noise is never less than the device insists on.
+    // The noise is never less than the device's minimum.
     if multiplier < device.policy.min_noise_multiplier || epochs > device.policy.max_epochs {
         return None;
     }
@@ -119,7 +119,7 @@ fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
     );
     let noised = trained.noise(&grid, multiplier).ok()?;
 
-    // A key for each round, of which the ledger gives each number once.
+    // Each round has its own key, since the ledger allows each number once.
     let mut nonce = [0; 16];
     let [a, b, c, d, ..] = &mut nonce;
     [*a, *b, *c, *d] = number.to_le_bytes();
@@ -133,7 +133,7 @@ fn take_part(device: &mut Device, line: &mut Serial) -> Option<()> {
     Some(())
 }
 
-/// The next four bytes of the line.
+/// Reads the next four bytes from the line.
 #[inline(never)]
 fn word(line: &mut Serial) -> u32 {
     let mut bytes = [0; 4];
@@ -143,7 +143,7 @@ fn word(line: &mut Serial) -> u32 {
     u32::from_le_bytes(bytes)
 }
 
-/// The number with this pattern.
+/// Returns the number with this bit pattern.
 const fn number_of(word: u32) -> f32 {
     f32::from_bits(word)
 }

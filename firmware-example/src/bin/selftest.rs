@@ -1,8 +1,8 @@
-//! Computes local updates on the board and prints checksums of their bits, to be compared with the
-//! simulator's on the host (`tests/boards.rs`).
+//! Computes local updates on the board and prints checksums of their bits, for comparison with the
+//! simulator on the host (`tests/boards.rs`).
 //!
-//! A line each: model, setting, CRC-32 of the update's `f32`, CRC-32 of what would be sent, `i64`.
-//! For features of windows: name, window, CRC-32 of the `f32`, CRC-32 of those of integers, `i64`.
+//! Each line has: model, setting, CRC-32 of the update's `f32`, CRC-32 of the `i64` to be sent.
+//! For window features: name, window, CRC-32 of the `f32`, CRC-32 of the `i64` of integer features.
 //! For fixed features of images and numbers: name, number, checksum of the `f32`, checksum of the
 //! integers.
 //! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`
@@ -11,7 +11,7 @@
 //! classes and probabilities.
 //! For predictions: model, checksum of the scores of all samples, checksum of their predictions and
 //! probabilities.
-//! For personal models: method, round, CRC-32 of what the device keeps, CRC-32 of what it sends.
+//! For personal models: method, round, CRC-32 of the kept parameters, CRC-32 of the update.
 #![no_std]
 #![no_main]
 
@@ -116,7 +116,7 @@ fn run() -> Result<(), &'static str> {
     network::<{ RECURRENT[0] }, { RECURRENT[1] }>("sequences", &SEQUENCES)
 }
 
-/// What models say of the samples, in `f32` and in integers.
+/// Predicts the samples with models in `f32` and in integers.
 #[inline(never)]
 fn predictions() -> Result<(), &'static str> {
     const COUNT: usize = (FEATURES + 1) * CLASSES;
@@ -147,7 +147,7 @@ fn predictions() -> Result<(), &'static str> {
     predict::<_, CLASSES>("softmax-integer", &fixed, &words, &integers)
 }
 
-/// The scores, predictions and probabilities of a model.
+/// Prints the scores, predictions and probabilities of a model.
 #[inline(never)]
 fn predict<M, const C: usize>(
     name: &str,
@@ -174,7 +174,7 @@ where
     Ok(())
 }
 
-/// Features of windows of a ring buffer, and a model that is trained on them.
+/// Computes window features from a ring buffer, and trains a model on them.
 #[inline(never)]
 fn features() -> Result<(), &'static str> {
     let (mut ring, mut windows) = (Ring::new(), [[0.0; COUNT]; SAMPLES]);
@@ -202,7 +202,7 @@ fn features() -> Result<(), &'static str> {
     )
 }
 
-/// All features of a window whose length is no power of two.
+/// Computes all features of a window whose length is not a power of two.
 #[inline(never)]
 fn every_feature() -> Result<(), &'static str> {
     const COUNT: usize = CHANNELS * EVERY.feature_count();
@@ -217,7 +217,7 @@ fn every_feature() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Fixed features of an image: checksums of gradients and brightness, as `f32` and as integers.
+/// Computes fixed image features: checksums of gradients and brightness, in `f32` and integers.
 #[inline(never)]
 fn image(number: usize) -> Result<(), &'static str> {
     let cells = CELLS[number];
@@ -231,7 +231,7 @@ fn image(number: usize) -> Result<(), &'static str> {
     Ok(())
 }
 
-// Not inlined: the memory of both would be on the stack at the same time.
+// Not inlined, because the memory of both would be on the stack at the same time.
 #[inline(never)]
 fn float_features(cells: Cells, pixels: &[u8]) -> Option<u32> {
     let mut features = [0.0_f32; LARGEST_IMAGE * DIRECTIONS];
@@ -269,7 +269,7 @@ fn integer_features(cells: Cells, pixels: &[u8]) -> Option<u32> {
     Some(data::checksum([first].into_iter().chain(both)))
 }
 
-/// Steps of numbers, as `f32` and as integers.
+/// Computes steps of numbers, as `f32` and as integers.
 #[inline(never)]
 fn steps() -> Result<(), &'static str> {
     const COUNT: usize = STEPS.count();
@@ -293,7 +293,7 @@ fn steps() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Features of images by the frozen backbone, and a head that is trained on them in integers.
+/// Computes image features with the frozen backbone, and trains a head on them in integers.
 #[inline(never)]
 fn backbone() -> Result<(), &'static str> {
     type Head = Softmax<Const<{ backbone::FEATURES }>, Const<CLASSES>>;
@@ -337,7 +337,7 @@ fn backbone() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What a trained network in 8 bits says of images of any pixels.
+/// Predicts images of arbitrary pixels with a trained network in 8 bits.
 #[inline(never)]
 fn quantised() -> Result<(), &'static str> {
     const PIXELS: usize = INPUT.count();
@@ -357,7 +357,7 @@ fn quantised() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// An encoder without labels, and the device's correlation matrix with noise.
+/// Trains an encoder without labels, and computes the device's correlation matrix with noise.
 #[inline(never)]
 fn contrast() -> Result<(), &'static str> {
     const PARAMETERS: usize = FEATURES * WIDTH;
@@ -422,7 +422,7 @@ fn contrast() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A personal model that is pulled to the shared one, in place: three vectors in all.
+/// Trains a personal model pulled to the shared model, in place, with three vectors in all.
 #[inline(never)]
 fn pmtl() -> Result<(), &'static str> {
     const PARAMETERS: usize = (FEATURES + 1) * CLASSES;
@@ -430,7 +430,7 @@ fn pmtl() -> Result<(), &'static str> {
     let targets: [u16; SAMPLES] = core::array::from_fn(|i| data::class(i, CLASSES));
     let samples = SampleSlice::new(&DATA, &targets, FEATURES).map_err(|_| "the samples")?;
     let shared: [f32; PARAMETERS] = core::array::from_fn(data::parameter);
-    // The first time, from the shared model.
+    // Initially, the personal model is the shared one.
     let mut own = shared;
     let (mut update, mut order) = ([0.0; PARAMETERS], [0; SAMPLES]);
     let grid = data::grid()?;
@@ -465,7 +465,7 @@ fn pmtl() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A shared encoder with noise in each step, below a head that stays on the device.
+/// Trains a shared encoder with noise in each step, below a head that stays on the device.
 #[inline(never)]
 fn shared_encoder() -> Result<(), &'static str> {
     const SHARED: usize = (FEATURES + 1) * HIDDEN;
@@ -512,7 +512,7 @@ fn shared_encoder() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// A network of `P` parameters that needs `S` entries of memory.
+/// Trains a network of `P` parameters that needs `S` entries of memory.
 #[inline(never)]
 fn network<const P: usize, const S: usize>(
     name: &str,
@@ -542,7 +542,7 @@ fn network<const P: usize, const S: usize>(
     Ok(())
 }
 
-/// A network of a type of its own, on windows of a sensor.
+/// Trains a network of a fixed type on sensor windows.
 fn windows<M, const P: usize, const B: usize>(
     name: &str,
     model: M,
@@ -571,7 +571,7 @@ fn print_state<const P: usize, const S: usize>(
     println!("{method} {round} {own:08x} {sent:08x}");
 }
 
-// Not inlined, as the others: their memory would be on the stack at the same time.
+// Not inlined, like the others: their memory would be on the stack at the same time.
 #[inline(never)]
 fn print<M: FixedModel, const P: usize, const B: usize>(
     name: &str,

@@ -1,5 +1,5 @@
-//! Updates of devices whose shapes follow from `SMOLFED_SEED` of the build, in both arithmetics:
-//! the seed, and a line of two checksums each, to be compared with the simulator's
+//! Updates of devices whose shapes follow from the build's `SMOLFED_SEED`, in both arithmetics.
+//! Prints the seed and a line of two checksums for each device, for comparison with the simulator
 //! (`tests/boards/shapes.rs`).
 #![no_std]
 #![no_main]

@@ -1,4 +1,4 @@
-//! BBC micro:bit v1: nRF51822, Cortex-M0, 16 KiB RAM. Its reference manual has the registers.
+//! BBC micro:bit v1: nRF51822, Cortex-M0, 16 KiB RAM. The registers are in its reference manual.
 #![expect(unsafe_code, reason = "addresses of devices and interrupt handlers")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -14,13 +14,13 @@ use crate::link;
 const CLOCK: Device = unsafe { Device::new(0x4000_0000) };
 // SAFETY: the UART.
 const UART: Device = unsafe { Device::new(0x4000_2000) };
-// SAFETY: TIMER0, for the ticks: an nRF51 has no SysTick.
+// SAFETY: TIMER0, for the ticks, since an nRF51 has no SysTick.
 const TIMER: Device = unsafe { Device::new(0x4000_8000) };
 // SAFETY: TIMER1, for measurements.
 const COUNTER: Device = unsafe { Device::new(0x4000_9000) };
 // SAFETY: the random number generator.
 const RNG: Device = unsafe { Device::new(0x4000_d000) };
-// SAFETY: the controller of the flash (NVMC).
+// SAFETY: the flash controller (NVMC).
 const FLASH: Device = unsafe { Device::new(0x4001_e000) };
 
 const UART_INTERRUPT: u8 = 2;
@@ -34,20 +34,20 @@ const ENABLE_INTERRUPTS: usize = 0x304;
 const DISABLE_INTERRUPTS: usize = 0x308;
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
-/// Whether a byte is being sent, as far as the main loop knows.
+/// Whether the main loop considers a byte to be in transmission.
 static SENDING: AtomicU32 = AtomicU32::new(0);
 
-/// Switches on the serial line, its interrupts and the ticks.
+/// Enables the serial line, its interrupts and the ticks.
 pub fn start() {
-    // The crystal, so that the baud rate is exact.
+    // The crystal gives an exact baud rate.
     CLOCK.at(0x000).write(1);
-    // Pins of the connector to the USB interface.
+    // Pins connected to the USB interface.
     UART.at(0x50c).write(24);
     UART.at(0x514).write(25);
     // 115,200 baud.
     UART.at(0x524).write(0x01d7_e000);
     UART.at(0x500).write(4);
-    // Interrupts for received and sent bytes: the one for sending only ends a sleep.
+    // Interrupts for received and sent bytes. The interrupt for sending only ends a sleep.
     UART.at(ENABLE_INTERRUPTS).write(1 << 2 | 1 << 7);
     UART.at(START_RECEIVING).write(1);
     UART.at(START_SENDING).write(1);
@@ -62,7 +62,7 @@ pub fn start() {
     enable_interrupt(TIMER_INTERRUPT);
 }
 
-/// Puts a byte on the line; `false` if there is no room yet.
+/// Puts a byte on the line. Returns `false` if there is no room yet.
 pub fn transmit(byte: u8) -> bool {
     let room = SENDING.load(Ordering::Relaxed) == 0;
     if room {
@@ -72,28 +72,28 @@ pub fn transmit(byte: u8) -> bool {
     room
 }
 
-/// Lets bytes through that the interrupt had no room for.
+/// Accepts bytes for which the interrupt had no room.
 pub fn resume() {
     UART.at(ENABLE_INTERRUPTS).write(1 << 2);
 }
 
-/// Tenths of a second since the start; begins again at 0 after 13 years.
+/// Returns tenths of a second since the start. Wraps to 0 after 13 years.
 pub fn ticks() -> u32 {
     TICKS.load(Ordering::Relaxed)
 }
 
-/// A random byte of the hardware, with its correction of bias.
+/// Returns a random byte from the hardware, with its bias correction.
 pub fn random_byte() -> u8 {
     RNG.at(0x504).write(1);
     RNG.at(0x100).write(0);
     RNG.at(0x000).write(1);
-    // At most about a millisecond.
+    // Takes at most about a millisecond.
     while RNG.at(0x100).read() == 0 {}
     RNG.at(0x004).write(1);
     RNG.at(0x508).read() as u8
 }
 
-/// Writes zero to a word of flash, which needs no erasing.
+/// Writes zero to a flash word, which needs no erasing.
 pub fn clear(word: Register) {
     const READY: usize = 0x400;
     const CONFIGURATION: usize = 0x504;
@@ -112,21 +112,21 @@ pub fn start_counter() {
     COUNTER.at(0x000).write(1);
 }
 
-/// Timer ticks since [`start_counter`].
+/// Returns timer ticks since [`start_counter`].
 pub fn counter() -> u32 {
     COUNTER.at(0x040).write(1);
     COUNTER.at(0x540).read()
 }
 
-/// [`counter`] a thousand instructions, in QEMU with `-icount shift=10` (1,024 ns an instruction).
+/// Counts of [`counter`] per 1,000 instructions, in QEMU with `-icount shift=10` (1,024 ns each).
 pub const COUNTS_PER_1000: u32 = 16 * 1_024;
 
-/// The last interrupt that is used.
+/// The last used interrupt.
 pub(super) const LAST_INTERRUPT: u8 = TIMER_INTERRUPT;
 
-/// All interrupts of devices.
+/// Handles all device interrupts.
 pub(super) extern "C" fn on_interrupt() {
-    // SAFETY: this handler alone, which does not interrupt itself.
+    // SAFETY: only this handler calls it, and the handler does not interrupt itself.
     let received = unsafe { link::producer() };
     while UART.at(RECEIVED_BYTE).read() != 0 {
         if !received.ready() {
@@ -134,7 +134,7 @@ pub(super) extern "C" fn on_interrupt() {
             break;
         }
         UART.at(RECEIVED_BYTE).write(0);
-        // It is ready.
+        // The queue is ready.
         let _ = received.enqueue(UART.at(0x518).read() as u8);
     }
     if UART.at(SENT_BYTE).read() != 0 {
@@ -143,7 +143,7 @@ pub(super) extern "C" fn on_interrupt() {
     }
     if TIMER.at(0x140).read() != 0 {
         TIMER.at(0x140).write(0);
-        // No other writer: one processor, one handler.
+        // There is no other writer: one processor, one handler.
         let now = TICKS.load(Ordering::Relaxed);
         TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
     }

@@ -1,7 +1,7 @@
 //! Arm MPS2 boards: AN385 (Cortex-M3), AN386 (Cortex-M4F), AN505 (Cortex-M33).
 //!
-//! Their UART and timers are those of the Cortex-M System Design Kit (CMSDK), which some
-//! microcontrollers have too. Arm's application notes 385, 386 and 505 have the memory maps.
+//! UART and timers come from the Cortex-M System Design Kit (CMSDK), which some microcontrollers
+//! also use. The memory maps are in Arm's application notes 385, 386 and 505.
 #![expect(unsafe_code, reason = "addresses of devices and interrupt handlers")]
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -25,7 +25,7 @@ mod map {
     pub const UART_TX: u8 = 1;
     pub const TIMER: usize = 0x4000_0000;
 }
-/// The secure aliases, since the processor starts in its secure state.
+/// Secure aliases, since the processor starts in its secure state.
 #[cfg(board = "mps2-an505")]
 mod map {
     pub const CLOCK_HZ: u32 = 20_000_000;
@@ -59,17 +59,17 @@ const TIMER: Device = unsafe { Device::new(map::TIMER) };
 
 static TICKS: AtomicU32 = AtomicU32::new(0);
 
-/// Switches on the serial line, its interrupts and the ticks.
+/// Enables the serial line, its interrupts and the ticks.
 pub fn start() {
     UART.at(BAUD_DIVIDER).write(map::CLOCK_HZ / BAUD);
-    // Both directions, both interrupts: the one for sending only ends a sleep.
+    // Both directions and both interrupts. The interrupt for sending only ends a sleep.
     UART.at(CONTROL).write(0b1111);
     enable_interrupt(map::UART_RX);
     enable_interrupt(map::UART_TX);
     start_system_ticks(map::CLOCK_HZ / TICKS_PER_SECOND);
 }
 
-/// Puts a byte on the line; `false` if there is no room yet.
+/// Puts a byte on the line. Returns `false` if there is no room yet.
 pub fn transmit(byte: u8) -> bool {
     let room = UART.at(STATE).read() & TRANSMIT_FULL == 0;
     if room {
@@ -78,19 +78,19 @@ pub fn transmit(byte: u8) -> bool {
     room
 }
 
-/// Lets a byte through that the interrupt had no room for: the UART interrupts once for each.
+/// Accepts a byte for which the interrupt had no room: the UART interrupts once for each byte.
 pub fn resume() {
     pend_interrupt(map::UART_RX);
 }
 
-/// Switches on the second line, without interrupts.
+/// Enables the second line, without interrupts.
 #[cfg(feature = "element")]
 pub fn start_second() {
     SECOND_UART.at(BAUD_DIVIDER).write(map::CLOCK_HZ / BAUD);
     SECOND_UART.at(CONTROL).write(0b11);
 }
 
-/// Puts a byte on the second line; `false` if there is no room yet.
+/// Puts a byte on the second line. Returns `false` if there is no room yet.
 #[cfg(feature = "element")]
 pub fn transmit_second(byte: u8) -> bool {
     let room = SECOND_UART.at(STATE).read() & TRANSMIT_FULL == 0;
@@ -100,20 +100,20 @@ pub fn transmit_second(byte: u8) -> bool {
     room
 }
 
-/// Takes a byte from the second line, if one has come.
+/// Takes a received byte from the second line, if there is one.
 #[cfg(feature = "element")]
 pub fn receive_second() -> Option<u8> {
     let has_come = SECOND_UART.at(STATE).read() & RECEIVE_FULL != 0;
     has_come.then(|| SECOND_UART.at(DATA).read() as u8)
 }
 
-/// Tenths of a second since the start; begins again at 0 after 13 years.
+/// Returns tenths of a second since the start. Wraps to 0 after 13 years.
 pub fn ticks() -> u32 {
     TICKS.load(Ordering::Relaxed)
 }
 
-/// Writes zero to a word of the page of the provisioning record, which is RAM in QEMU: on a real
-/// board a command of the flash's controller.
+/// Writes zero to a word of the provisioning page. The page is RAM in QEMU. A real board needs a
+/// command of its flash controller.
 pub fn clear(word: Register) {
     word.write(0);
 }
@@ -125,32 +125,32 @@ pub fn start_counter() {
     TIMER.at(0x00).write(1);
 }
 
-/// Timer ticks since [`start_counter`].
+/// Returns timer ticks since [`start_counter`].
 pub fn counter() -> u32 {
     u32::MAX - TIMER.at(0x04).read()
 }
 
-/// [`counter`] a thousand instructions, in QEMU with `-icount shift=10` (1,024 ns an instruction).
+/// Counts of [`counter`] per 1,000 instructions, in QEMU with `-icount shift=10` (1,024 ns each).
 pub const COUNTS_PER_1000: u32 = map::CLOCK_HZ / 1_000_000 * 1_024;
 
 #[exception]
 fn SysTick() {
-    // No other writer: one processor, one handler.
+    // There is no other writer: one processor, one handler.
     let now = TICKS.load(Ordering::Relaxed);
     TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
 }
 
-/// The last interrupt that is used.
+/// The last used interrupt.
 pub(super) const LAST_INTERRUPT: u8 = map::UART_TX;
 
-/// All interrupts of devices.
+/// Handles all device interrupts.
 pub(super) extern "C" fn on_interrupt() {
-    // Cleared first: a byte that comes while the loop ends interrupts again.
+    // Cleared first: a byte that arrives while the loop ends interrupts again.
     UART.at(INTERRUPT_CLEAR).write(0b11);
-    // SAFETY: this handler alone, which does not interrupt itself.
+    // SAFETY: only this handler calls it, and the handler does not interrupt itself.
     let received = unsafe { link::producer() };
     while received.ready() && UART.at(STATE).read() & RECEIVE_FULL != 0 {
-        // It is ready.
+        // The queue is ready.
         let _ = received.enqueue(UART.at(DATA).read() as u8);
     }
 }

@@ -1,4 +1,4 @@
-//! Registers of devices.
+//! Device registers.
 #![expect(unsafe_code, reason = "volatile access to fixed addresses")]
 
 /// A 32-bit register of a [`Device`].
@@ -6,14 +6,14 @@
 pub struct Register(usize);
 
 impl Register {
-    /// Reads it.
+    /// Reads the register.
     #[inline(always)]
     pub fn read(self) -> u32 {
         // SAFETY: promised in `Device::new`.
         unsafe { core::ptr::with_exposed_provenance::<u32>(self.0).read_volatile() }
     }
 
-    /// Writes it.
+    /// Writes the register.
     #[inline(always)]
     pub fn write(self, value: u32) {
         // SAFETY: promised in `Device::new`.
@@ -21,21 +21,21 @@ impl Register {
     }
 }
 
-/// The registers of one device, by their offsets.
+/// Registers of one device, by offset.
 #[derive(Clone, Copy)]
 pub struct Device(usize);
 
 impl Device {
-    /// The device at this address.
+    /// Creates the device at this address.
     ///
     /// # Safety
-    /// At every offset that is used lies a register that may be read and written as a word at any
-    /// time, and what it controls touches no memory that Rust knows of.
+    /// At every used offset there must be a register that can be read and written as a word at any
+    /// time. Its effects must touch no memory known to Rust.
     pub const unsafe fn new(address: usize) -> Self {
         Self(address)
     }
 
-    /// One of its registers.
+    /// Returns a register.
     pub const fn at(self, offset: usize) -> Register {
         Register(self.0 + offset)
     }

@@ -1,4 +1,4 @@
-//! QEMU's virtual RISC-V board: a 16550 UART, and the usual interrupt controllers (CLINT, PLIC).
+//! QEMU's virtual RISC-V board: a 16550 UART, and standard interrupt controllers (CLINT, PLIC).
 #![expect(
     unsafe_code,
     reason = "addresses of devices, control registers, interrupt handlers"
@@ -48,26 +48,26 @@ fn write_uart(offset: usize, value: u8) {
     unsafe { core::ptr::with_exposed_provenance_mut::<u8>(UART + offset).write_volatile(value) }
 }
 
-/// Switches on the serial line, its interrupts and the ticks.
+/// Enables the serial line, its interrupts and the ticks.
 pub fn start() {
-    // Eight bits, no parity; the queues on.
+    // Eight bits, no parity, FIFOs enabled.
     write_uart(LINE_CONTROL, 3);
     write_uart(FIFO_CONTROL, 1);
-    // Received bytes, and room for sending: that one only ends a sleep.
+    // Interrupts for received bytes and for room to send. The latter only ends a sleep.
     write_uart(INTERRUPT_ENABLE, 0b11);
     PLIC.at(UART_INTERRUPT * 4).write(1);
     PLIC.at(ENABLE).write(1 << UART_INTERRUPT);
     PLIC.at(THRESHOLD).write(0);
     next_tick();
-    // SAFETY: the handlers below are there, and touch atomics only. Bits 7 and 11 of `mie` are the
-    // clock and the devices, bit 3 of `mstatus` is all interrupts.
+    // SAFETY: the handlers below exist, and touch only atomics. Bits 7 and 11 of `mie` are the
+    // clock and the devices, and bit 3 of `mstatus` is all interrupts.
     unsafe {
         asm!("csrs mie, {0}", in(reg) 1 << 7 | 1 << 11);
         asm!("csrsi mstatus, 8");
     }
 }
 
-/// Puts a byte on the line; `false` if there is no room yet.
+/// Puts a byte on the line. Returns `false` if there is no room yet.
 pub fn transmit(byte: u8) -> bool {
     let room = read_uart(LINE_STATUS) & TRANSMIT_EMPTY != 0;
     if room {
@@ -76,30 +76,30 @@ pub fn transmit(byte: u8) -> bool {
     room
 }
 
-/// Lets bytes through that the interrupt had no room for.
+/// Accepts bytes for which the interrupt had no room.
 pub fn resume() {
     write_uart(INTERRUPT_ENABLE, 0b11);
 }
 
-/// Tenths of a second since the start; begins again at 0 after 13 years.
+/// Returns tenths of a second since the start. Wraps to 0 after 13 years.
 pub fn ticks() -> u32 {
     TICKS.load(Ordering::Relaxed)
 }
 
-/// Waits for an interrupt, unless `ready`. An interrupt between the question and the sleep is not
-/// missed: it stays pending, which ends the sleep.
+/// Waits for an interrupt, unless `ready`. An interrupt between the check and the sleep is not
+/// missed: it stays pending and ends the sleep.
 pub fn sleep_unless(ready: impl FnOnce() -> bool) {
-    // SAFETY: interrupts are off for a moment; nothing else depends on their being on.
+    // SAFETY: interrupts are off for a moment. Nothing else requires them to be on.
     unsafe { asm!("csrci mstatus, 8") };
     if !ready() {
-        // SAFETY: waits; changes no register and no memory.
+        // SAFETY: waits and changes no register and no memory.
         unsafe { asm!("wfi") };
     }
-    // SAFETY: they were on before; the handlers touch atomics only.
+    // SAFETY: interrupts were on before. The handlers touch only atomics.
     unsafe { asm!("csrsi mstatus, 8") };
 }
 
-/// The clock's time, whose halves are read one by one.
+/// Returns the clock's time, whose halves are read separately.
 fn time() -> u64 {
     loop {
         let high = CLINT.at(TIME + 4).read();
@@ -112,22 +112,22 @@ fn time() -> u64 {
 
 fn next_tick() {
     let at = time() + u64::from(CLOCK_HZ / TICKS_PER_SECOND);
-    // Never a time in between that is too early.
+    // No intermediate value is too early.
     CLINT.at(COMPARE + 4).write(u32::MAX);
     CLINT.at(COMPARE).write(at as u32);
     CLINT.at(COMPARE + 4).write((at >> 32) as u32);
 }
 
-/// Writes zero to a word of the page of the provisioning record, which is RAM in QEMU: on a real
-/// board a command of the flash's controller.
+/// Writes zero to a word of the provisioning page. The page is RAM in QEMU. A real board needs a
+/// command of its flash controller.
 pub fn clear(word: Register) {
     word.write(0);
 }
 
-/// Starts the counter of [`counter`]: it always runs.
+/// Starts the counter of [`counter`], which always runs.
 pub fn start_counter() {}
 
-/// Instructions so far, in QEMU with `-icount shift=0`.
+/// Returns the number of instructions so far, in QEMU with `-icount shift=0`.
 pub fn counter() -> u32 {
     let count;
     // SAFETY: reads a counter.
@@ -135,13 +135,13 @@ pub fn counter() -> u32 {
     count
 }
 
-/// [`counter`] a thousand instructions.
+/// Counts of [`counter`] per 1,000 instructions.
 pub const COUNTS_PER_1000: u32 = 1_000;
 
 #[core_interrupt(Interrupt::MachineTimer)]
 fn on_tick() {
     next_tick();
-    // No other writer: one processor, one handler.
+    // There is no other writer: one processor, one handler.
     let now = TICKS.load(Ordering::Relaxed);
     TICKS.store(now.wrapping_add(1), Ordering::Relaxed);
 }
@@ -149,17 +149,17 @@ fn on_tick() {
 #[core_interrupt(Interrupt::MachineExternal)]
 fn on_device() {
     let number = PLIC.at(CLAIM).read();
-    // SAFETY: this handler alone, which does not interrupt itself.
+    // SAFETY: only this handler calls it, and the handler does not interrupt itself.
     let received = unsafe { link::producer() };
     while read_uart(LINE_STATUS) & RECEIVE_READY != 0 {
         if !received.ready() {
             write_uart(INTERRUPT_ENABLE, 0b10);
             break;
         }
-        // It is ready.
+        // The queue is ready.
         let _ = received.enqueue(read_uart(DATA));
     }
-    // Reading which interrupt it is ends the one for sending.
+    // Reading the interrupt identification ends the interrupt for sending.
     read_uart(FIFO_CONTROL);
     PLIC.at(CLAIM).write(number);
 }

@@ -1,4 +1,4 @@
-//! The same on every board: who the device is, in what it took part, and its session.
+//! Code common to all boards: the device's identity, its ledger, and its session.
 
 use core::convert::Infallible;
 
@@ -25,10 +25,10 @@ use crate::{
 /// Bytes of a provisioning record without samples.
 const RECORD_BYTES: usize = HEADER_BYTES + size_of::<u32>();
 
-/// Milliseconds of silence before which no message is repeated. Longer round trips are measured.
+/// Milliseconds of silence before a message is repeated. Longer round trips are measured.
 const PATIENCE_MS: u32 = 500;
 
-/// The clock of Embassy.
+/// Embassy's clock.
 struct EmbassyClock;
 
 impl Clock for EmbassyClock {
@@ -45,7 +45,7 @@ impl Clock for EmbassyClock {
 /// refused without one.
 ///
 /// # Errors
-/// What is missing or wrong at the start.
+/// Returns the reason if anything is missing or wrong at the start.
 pub async fn take_part(
     mut page: impl MultiwriteNorFlash,
     flash: impl NorFlash,
@@ -98,16 +98,16 @@ pub async fn take_part(
             continue;
         }
         samples::receive(&mut samples);
-        // A sample at a time, or as much noise.
+        // One sample at a time, or the same amount of noise.
         while session.train_some(&samples, 1) == Progress::More {
-            // Here a watchdog is fed; other tasks run.
+            // Feed a watchdog here. Other tasks run.
             yield_now().await;
         }
     }
 }
 
-/// Overwrites the first chain key in the record, which is of no use once the ledger is there: word
-/// after word, so that a start after a power failure goes on.
+/// Overwrites the first chain key in the record, which is not needed once the ledger exists. Goes
+/// word by word, so that a start after a power failure continues.
 fn forget_first_key<P: MultiwriteNorFlash>(page: &mut P) -> Result<(), P::Error> {
     let mut word = Zeroizing::new([0; size_of::<u32>()]);
     for offset in KEY.step_by(size_of::<u32>()).map(|offset| offset as u32) {

@@ -1,4 +1,4 @@
-//! A client of smolfed: one task measures, and another one talks and trains.
+//! A client of smolfed: one task measures, and another communicates and trains.
 #![no_std]
 #![no_main]
 
@@ -16,6 +16,6 @@ use smolfed_memory as _;
 
 #[embassy_executor::main]
 async fn main(spawner: Spawner) {
-    // Only the sensor goes on if the device may not take part: say so with an LED.
+    // If the device may not take part, only the sensor continues. Show this with an LED.
     let Err(_refused) = board::start(spawner).await;
 }

@@ -1,20 +1,20 @@
-//! The samples between the task that measures and the one that trains.
+//! Samples between the measuring task and the training task.
 
 use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, channel::Channel};
 use smolfed_core::samples::SampleBuffer;
 
 use crate::recipe::{CLASSES, FEATURES, Value};
 
-/// Samples that the device trains on, at most.
+/// Maximum number of samples for training.
 pub const SAMPLES: usize = 50;
 
-/// Samples that wait while the device trains, at most.
+/// Maximum number of waiting samples while the device trains.
 const WAITING: usize = 16;
 
-/// The last samples, to train on.
+/// Last samples, for training.
 pub type Buffer = SampleBuffer<Value, u16, FEATURES, SAMPLES>;
 
-/// The newest samples, on their way from one task to the other.
+/// Newest samples, on their way from one task to the other.
 static QUEUE: Channel<CriticalSectionRawMutex, Sample, WAITING> = Channel::new();
 
 /// The features of a sample, and its class.
@@ -23,12 +23,12 @@ struct Sample {
     class: u16,
 }
 
-/// No samples yet.
+/// Returns an empty buffer.
 pub fn buffer() -> Buffer {
     Buffer::of_classes(CLASSES as u16)
 }
 
-/// Sends a sample to the task that trains, in the place of the oldest one if there is no room.
+/// Sends a sample to the training task. If there is no room, it replaces the oldest one.
 pub fn send(features: [Value; FEATURES], class: u16) {
     if QUEUE.is_full() {
         let _oldest = QUEUE.try_receive();
@@ -36,7 +36,7 @@ pub fn send(features: [Value; FEATURES], class: u16) {
     let _room = QUEUE.try_send(Sample { features, class });
 }
 
-/// Takes the samples that were sent. What cannot be trained with is left out.
+/// Takes the sent samples. Samples that cannot be used in training are dropped.
 pub fn receive(buffer: &mut Buffer) {
     while let Ok(sample) = QUEUE.try_receive() {
         let _left_out = buffer.push(&sample.features, sample.class);

@@ -1,4 +1,4 @@
-//! The client on an nRF52840 DK: UART of the debugger's port, Nvmc, and the hardware's generator.
+//! The client on an nRF52840 DK, with the debugger's UART, NVMC, and the hardware generator.
 #![no_std]
 #![no_main]
 
@@ -16,7 +16,7 @@ use embassy_sync::blocking_mutex::{Mutex, raw::NoopRawMutex};
 use panic_halt as _;
 use smolfed_firmware_embassy::{sensor::sample, take_part};
 
-/// The last three pages of the flash, which `memory/nrf52840.x` leaves free.
+/// Last three pages of the flash, left free by `memory/nrf52840.x`.
 const RECORD: u32 = 0x000f_d000;
 const LEDGER: u32 = 0x000f_e000;
 const PAGE: u32 = PAGE_SIZE as u32;
@@ -36,7 +36,7 @@ async fn main(spawner: Spawner) {
     }
 
     let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(Nvmc::new(p.NVMC)));
-    // This driver blocks; one that is awaited goes in its place.
+    // This driver blocks. An asynchronous driver can replace it.
     let piece = |offset, size| BlockingAsync::new(BlockingPartition::new(&flash, offset, size));
     let (page, ledger) = (piece(RECORD, PAGE), piece(LEDGER, 2 * PAGE));
     let (mut received, mut sent) = ([0; 512], [0; 256]);
@@ -53,6 +53,6 @@ async fn main(spawner: Spawner) {
         &mut received,
         &mut sent,
     );
-    // Only the sensor goes on if the device may not take part.
+    // If the device may not take part, only the sensor continues.
     let Err(_refused) = take_part(page, ledger, Some(fresh), nonces, line).await;
 }

@@ -1,9 +1,9 @@
-//! The client on a Raspberry Pi Pico: UART0 on pins 0 and 1, and the flash behind the program.
+//! The client on a Raspberry Pi Pico, with UART0 on pins 0 and 1, and the flash after the program.
 //!
 //! The RP2040 has no random numbers for keys: the bits of its ring oscillator do not meet the
-//! requirements of security systems (data sheet, "Random Number Generator"). So the ledger comes
-//! from provisioning (`device-K.ledger`), and the oscillator only makes the nonces of sessions,
-//! which must not repeat and may be known.
+//! requirements of security systems (data sheet, "Random Number Generator"). Therefore,
+//! provisioning creates the ledger (`device-K.ledger`), and the oscillator only makes session
+//! nonces, which must not repeat but may be known.
 #![no_std]
 #![no_main]
 
@@ -23,7 +23,7 @@ use panic_halt as _;
 use rand_core::{TryRng, utils::next_word_via_fill};
 use smolfed_firmware_embassy::{sensor::sample, take_part};
 
-/// Bytes of flash, and its last three pages, which `memory/rp2040.x` leaves free.
+/// Size of the flash in bytes, and its last three pages, left free by `memory/rp2040.x`.
 const FLASH_BYTES: usize = 2 << 20;
 const RECORD: u32 = 0x001f_d000;
 const LEDGER: u32 = 0x001f_e000;
@@ -42,7 +42,7 @@ async fn main(spawner: Spawner) {
 
     let flash = Flash::<_, Blocking, FLASH_BYTES>::new_blocking(p.FLASH);
     let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(flash));
-    // This driver blocks; one that is awaited goes in its place.
+    // This driver blocks. An asynchronous driver can replace it.
     let piece = |offset, size| BlockingAsync::new(BlockingPartition::new(&flash, offset, size));
     let (page, ledger) = (piece(RECORD, PAGE), piece(LEDGER, 2 * PAGE));
     let (mut received, mut sent) = ([0; 512], [0; 256]);
@@ -55,11 +55,11 @@ async fn main(spawner: Spawner) {
         &mut received,
         uart::Config::default(),
     );
-    // Only the sensor goes on if the device may not take part.
+    // If the device may not take part, only the sensor continues.
     let Err(_refused) = take_part(page, ledger, None, Oscillator, line).await;
 }
 
-/// Bits of the ring oscillator. Neighbours depend on each other: a byte is made of 256 of them.
+/// Bits of the ring oscillator. Neighbouring bits are correlated, so 256 of them make one byte.
 struct Oscillator;
 
 impl TryRng for Oscillator {

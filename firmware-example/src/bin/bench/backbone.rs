@@ -1,4 +1,4 @@
-//! Features of an image, by the frozen backbone.
+//! Features of an image by the frozen backbone.
 
 use core::hint::black_box;
 
@@ -9,7 +9,7 @@ use smolfed_firmware::{
 
 use super::counting::{count, print};
 
-/// All features of an image whose pixels have any value.
+/// Measures all features of an image whose pixels have any value.
 #[inline(never)]
 pub fn measure() {
     let image: [i8; PIXELS] = data::image(0);

@@ -1,4 +1,4 @@
-//! What all measurements share: the counter, the model, and the streams.
+//! Counter, model and streams shared by all measurements.
 
 use core::num::NonZeroU32;
 
@@ -15,16 +15,16 @@ use smolfed_firmware::board;
 pub type Client = Softmax<Const<64>, Const<10>>;
 /// Bits of the grid.
 pub const BITS: u32 = 20;
-/// Its parameters.
+/// Number of its parameters.
 pub const PARAMETERS: usize = Client::PARAMETERS;
 
-/// Longest command line, with the zero at its end.
+/// Maximum length of the command line, including the terminating zero.
 const COMMAND_LINE: usize = 256;
 
-/// Instructions of `work`, without those of counting.
+/// Returns the instructions of `work`, without the overhead of counting.
 ///
 /// A trace has the same intervals, in the order of the counts: from each entry of [`begin`] to the
-/// next of [`end`], those of `work` every second time.
+/// next entry of [`end`]. Every second interval is that of `work`.
 pub fn count(work: impl FnOnce()) -> u32 {
     let empty = end(begin());
     let start = begin();
@@ -43,19 +43,19 @@ fn end(start: u32) -> u32 {
     board::counter().wrapping_sub(start)
 }
 
-/// A line of the output. Each count has its own, in the order of counting.
+/// Prints a line of the output. Each count has its own line, in the order of counting.
 pub fn print(name: &str, instructions: u32) {
     println!("{name} {instructions}");
 }
 
-/// Whether the emulator writes a trace, in which a billion instructions would take an hour: the
-/// word behind the program on the command line.
+/// Returns whether the emulator writes a trace, in which a billion instructions would take an hour.
+/// A word after the program on the command line says so.
 pub fn is_traced() -> bool {
     let arguments = env::args::<COMMAND_LINE>();
     arguments.is_ok_and(|arguments| (&arguments).any(|word| word == Ok("traced")))
 }
 
-/// The device's stream for this purpose.
+/// Returns the device's stream for this purpose.
 pub fn stream(purpose: Purpose) -> Stream {
     Root::from_seed(1).stream(StreamId {
         purpose,
@@ -64,7 +64,7 @@ pub fn stream(purpose: Purpose) -> Stream {
     })
 }
 
-/// Training in batches of ten.
+/// Returns training in batches of ten.
 pub fn training(epochs: u32) -> Option<LocalTraining> {
     Some(LocalTraining {
         epochs,

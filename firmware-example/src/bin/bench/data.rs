@@ -1,4 +1,4 @@
-//! Samples and weights that vary, the same in both arithmetics.
+//! Varying samples and weights, the same in both arithmetics.
 
 use smolfed_core::{fixed_point::FixedPointSlice, samples::SampleSlice};
 
@@ -22,7 +22,7 @@ static INTEGERS: [i8; SAMPLES * FEATURES] = {
     data
 };
 
-/// The same as numbers, and more of them.
+/// Features as `f32`, and more of them.
 static NUMBERS: [f32; SAMPLES * LARGEST_WINDOW] = {
     let mut data = [0.0; SAMPLES * LARGEST_WINDOW];
     let mut index = 0;
@@ -33,7 +33,7 @@ static NUMBERS: [f32; SAMPLES * LARGEST_WINDOW] = {
     data
 };
 
-/// Classes of ten.
+/// Class of each sample, out of ten.
 static TARGETS: [u16; SAMPLES] = {
     let mut targets = [0; SAMPLES];
     let mut index = 0;
@@ -44,36 +44,36 @@ static TARGETS: [u16; SAMPLES] = {
     targets
 };
 
-/// A feature that looks random (Knuth, The Art of Computer Programming, volume 3, section 6.4:
+/// Returns a pseudo-random feature (Knuth, The Art of Computer Programming, volume 3, section 6.4:
 /// multiplication by 2³² over the golden ratio).
 const fn feature(index: usize) -> i8 {
     ((index as u32).wrapping_mul(2_654_435_761) >> 25) as i8 - 64
 }
 
-/// The first samples of `features` features.
+/// Returns the first samples with `features` features each.
 pub fn samples(count: usize, features: usize) -> Option<SampleSlice<'static, u16>> {
     let data = NUMBERS.get(..count * features)?;
     SampleSlice::new(data, TARGETS.get(..count)?, features).ok()
 }
 
-/// The same of [`FEATURES`] integers.
+/// Returns the first samples with [`FEATURES`] integers each.
 pub fn integer_samples(count: usize) -> Option<FixedPointSlice<'static, i8, u16>> {
     let data = INTEGERS.get(..count * FEATURES)?;
     FixedPointSlice::new(data, TARGETS.get(..count)?, FEATURES).ok()
 }
 
-/// The features of a sample, as integers.
+/// Returns the features of a sample as integers.
 #[cfg(not(all(small_ram, fast)))]
 pub fn integer_features(sample: usize) -> Option<&'static [i8]> {
     INTEGERS.chunks_exact(FEATURES).nth(sample)
 }
 
-/// The weight of this index in units of 2⁻¹⁸: up to 1/4.
+/// Returns the weight at this index in units of 2⁻¹⁸: up to 1/4.
 pub const fn integer_weight(index: usize) -> i32 {
     (index as i32 * 7_919 % 131_071) - 65_535
 }
 
-/// The same as a number.
+/// Returns the weight at this index as `f32`.
 pub const fn weight(index: usize) -> f32 {
     integer_weight(index) as f32 / 262_144.0
 }

@@ -1,4 +1,4 @@
-//! Gradients of an image of 28 × 28 pixels in cells of 4 × 4: with `f32`, and in integers.
+//! Gradients of an image of 28 × 28 pixels in cells of 4 × 4, in `f32` and in integers.
 
 use core::hint::black_box;
 
@@ -22,7 +22,7 @@ const SCALE: FeatureScale = match FeatureScale::new::<i8>(6) {
     Err(_) => panic!("more binary places than an i8 has"),
 };
 
-/// A bright ring on dark ground, with a gradient in nearly each cell.
+/// A bright ring on a dark background, with a gradient in almost every cell.
 static IMAGE: [u8; SIDE * SIDE] = {
     let mut image = [0; SIDE * SIDE];
     let mut index = 0;
@@ -40,7 +40,7 @@ static IMAGE: [u8; SIDE * SIDE] = {
     image
 };
 
-/// The features of an image.
+/// Measures the features of an image.
 #[inline(never)]
 pub fn measure() -> Option<()> {
     let image = black_box(&IMAGE);

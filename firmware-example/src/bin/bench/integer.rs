@@ -1,4 +1,4 @@
-//! The softmax model in integer arithmetic, on weights and samples that vary.
+//! The softmax model in integer arithmetic, on varying weights and samples.
 
 use core::hint::black_box;
 use core::num::NonZeroU32;
@@ -20,7 +20,7 @@ use super::{
 
 type Data<'a> = FixedPointSlice<'a, i8, u16>;
 
-/// Gradient, step, projection, and the training of a round.
+/// Measures gradient, step, projection, and the training of a round.
 #[inline(never)]
 pub fn measure() -> Option<()> {
     let global: [i32; PARAMETERS] = core::array::from_fn(integer_weight);
@@ -28,13 +28,13 @@ pub fn measure() -> Option<()> {
     let mut update = [0; PARAMETERS];
     gradient(&global, &mut update)?;
     let one = integer_samples(1)?;
-    // A norm that no step reaches, and one that every step exceeds.
+    // A norm that no step reaches, and a norm that every step exceeds.
     for (clip_norm, names) in [
         (1_000.0, ["integer-free-2", "integer-free-3"]),
         (0.001, ["integer-step-2", "integer-step-3"]),
     ] {
         for (name, epochs) in names.into_iter().zip(2..) {
-            // Steps so small that squares of displacements fit 32 bits, as those of a round do.
+            // Steps are small enough that squared displacements fit 32 bits, as in a round.
             let training = training(epochs, 0.01, clip_norm)?;
             let mut trained = None;
             let instructions = count(|| {
@@ -53,7 +53,7 @@ pub fn measure() -> Option<()> {
     Some(())
 }
 
-/// Loss and gradient of one sample, and of two.
+/// Measures loss and gradient of one sample, and of two.
 fn gradient(local: &[i32; PARAMETERS], update: &mut [i32; PARAMETERS]) -> Option<()> {
     let samples = integer_samples(SAMPLES)?;
     let model = Client::new(Const, Const);
@@ -79,7 +79,7 @@ fn gradient(local: &[i32; PARAMETERS], update: &mut [i32; PARAMETERS]) -> Option
     Some(())
 }
 
-/// That of the features.
+/// Returns the scale of the features.
 pub fn scale() -> Option<FeatureScale> {
     FeatureScale::new::<i8>(6).ok()
 }

@@ -1,7 +1,7 @@
 //! Counts the instructions of the client's parts, in QEMU with `-icount`: `cargo xtask
 //! bench-target`.
 //!
-//! A line each: a name, and instructions.
+//! Each line has a name and an instruction count.
 #![no_std]
 #![no_main]
 
@@ -12,7 +12,7 @@ mod data;
 #[cfg(not(all(small_ram, fast)))]
 mod gradients;
 mod integer;
-// Has no `exp`, and on a small board no flash beside its approximation.
+// Masking has no `exp`, and a small board's flash has no room for it next to its approximation.
 #[cfg(not(all(small_ram, feature = "micromath")))]
 mod masking;
 mod network;
@@ -81,7 +81,7 @@ fn run() -> Option<()> {
     Some(())
 }
 
-/// The client of `docs/targets.md`, part by part.
+/// Measures the client of `docs/targets.md`, part by part.
 #[inline(never)]
 fn clients() -> Option<()> {
     let mut global: [f32; PARAMETERS] = core::array::from_fn(weight);
@@ -96,12 +96,12 @@ fn clients() -> Option<()> {
     #[cfg(not(all(small_ram, feature = "micromath")))]
     masking::measure(&global)?;
     window::measure()?;
-    // For speed, not in the flash of a small board.
+    // Optimised for speed, it does not fit the flash of a small board.
     #[cfg(not(all(small_ram, fast)))]
     predictions::measure(&mut global)?;
     #[cfg(not(all(small_ram, fast)))]
     gradients::measure()?;
-    // For speed, the rest takes all the flash of a small board.
+    // Optimised for speed, the rest fills the flash of a small board.
     #[cfg(not(all(small_ram, fast)))]
     backbone::measure();
     #[cfg(feature = "x25519")]
@@ -110,7 +110,7 @@ fn clients() -> Option<()> {
     round(&global, &mut local, &mut update)
 }
 
-/// The device's side of a greeting with X25519.
+/// Measures the device's side of a greeting with X25519.
 #[cfg(feature = "x25519")]
 #[inline(never)]
 fn handshake() -> Option<()> {
@@ -157,7 +157,7 @@ fn handshake() -> Option<()> {
     opened.map(|_| ())
 }
 
-/// Loss and gradient of one sample.
+/// Measures loss and gradient of one sample.
 fn gradient(local: &[f32], update: &mut [f32]) -> Option<()> {
     let samples = samples(SAMPLES, FEATURES)?;
     let model = Client::new(Const, Const);
@@ -176,7 +176,7 @@ fn gradient(local: &[f32], update: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-/// The device's algorithm on one sample, of two steps and of three.
+/// Measures the device's algorithm on one sample, with two steps and with three.
 fn step(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     let sample = samples(1, FEATURES)?;
     for (name, epochs) in [("step-2", 2), ("step-3", 3)] {
@@ -189,7 +189,7 @@ fn step(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     Some(())
 }
 
-/// Once in the flash.
+/// Trains. Not inlined, so that it is in the flash once.
 #[inline(never)]
 fn train(
     samples: &SampleSlice<'_, u16>,
@@ -243,7 +243,7 @@ fn smoothing(vector: &mut [f32; PARAMETERS]) -> Option<()> {
         let vector = vector.get_mut(..length)?;
         print(name, count(|| smoothing.apply(black_box(vector))));
     }
-    // Too much for a small board, whose vectors are in use.
+    // Too large for a small board, whose vectors are in use.
     #[cfg(not(small_ram))]
     {
         let mut vector = [0.5; 1_024];
@@ -253,7 +253,7 @@ fn smoothing(vector: &mut [f32; PARAMETERS]) -> Option<()> {
     Some(())
 }
 
-/// 1,000 values with σ = 2^20.
+/// Measures 1,000 values with σ = 2^20.
 fn noise() -> Option<()> {
     let noise = DiscreteGaussian::new(1 << BITS, 1).ok()?;
     let mut stream = stream(Purpose::DeviceNoise);
@@ -268,7 +268,7 @@ fn noise() -> Option<()> {
     Some(())
 }
 
-/// Tag, checksum and stuffing of a full chunk of an update.
+/// Measures tag, checksum and stuffing of a full chunk of an update.
 fn frames() -> Option<()> {
     let mut link = Link::<DeviceEnd>::new(SessionKey::from_secret([1; 32]));
     let packed = [0x5a; UPDATE_CHUNK_BYTES];
@@ -285,7 +285,7 @@ fn frames() -> Option<()> {
     Some(())
 }
 
-/// All that the device computes in a round of local trust: 50 samples, 5 epochs, batches of 10.
+/// Measures a device's whole round with local trust: 50 samples, 5 epochs, batches of 10.
 fn round(global: &[f32], local: &mut [f32], update: &mut [f32]) -> Option<()> {
     let samples = samples(SAMPLES, FEATURES)?;
     let training = training(5)?;

@@ -11,12 +11,12 @@ use smolfed_core::{
 
 use super::counting::{PARAMETERS, count, print};
 
-/// What a round with one helper adds: the masks of all entries, and the tag.
+/// Measures the cost of one helper in a round: the masks of all entries, and the tag.
 pub fn measure(global: &[f32]) -> Option<()> {
     let root = MaskRoot::new(&Root::from_seed(1), 0);
     let (round, ledger) = (0, [7; 8]);
     let terms = Masking::new(1, 19)?.terms(&Grid::new(ClipNorm::new(0.3).ok()?, 8).ok()?);
-    // 650 entries, in the memory of 65.
+    // 650 entries in the memory of 65.
     let (mut low, mut high) = ([1; PARAMETERS / 10], [0; PARAMETERS / 10]);
     let instructions = count(|| {
         let key = root.helper(0).round(round, &ledger);
@@ -26,7 +26,7 @@ pub fn measure(global: &[f32]) -> Option<()> {
         }
     });
     print("mask-650", instructions);
-    // As many bytes as an invitation to train a model that is no network.
+    // As many bytes as an invitation to train a model that is not a network.
     let invitation = [0x5a; 70];
     let instructions = count(|| {
         let key = root.helper(0).round(round, &ledger);

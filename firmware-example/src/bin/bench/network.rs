@@ -17,7 +17,7 @@ use super::{
     data::{SAMPLES, samples, weight},
 };
 
-/// Counts what takes longer than the board's counter: it is looked at whenever a sample is.
+/// Counts work longer than the board counter's period by reading the counter at each sample.
 struct Clock {
     last: Cell<u32>,
     total: Cell<u64>,
@@ -43,7 +43,7 @@ impl Clock {
     }
 }
 
-/// Samples under a clock.
+/// Samples that update a clock.
 struct Counted<'a, S>(&'a S, Clock);
 
 impl<S: Samples> Samples for Counted<'_, S> {
@@ -63,7 +63,7 @@ impl<S: Samples> Samples for Counted<'_, S> {
     }
 }
 
-/// A network: loss and gradient of one sample, and the training of a round as above.
+/// Measures loss and gradient of one sample, and the training of a round as above.
 #[inline(never)]
 pub fn measure<M, const FEATURES: usize, const P: usize, const B: usize>(
     name: &str,

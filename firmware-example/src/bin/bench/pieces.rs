@@ -1,4 +1,4 @@
-//! The longest piece of a round in a session: how long nothing else is done.
+//! Longest piece of a round in a session, during which nothing else runs.
 
 use core::num::NonZeroU32;
 
@@ -30,11 +30,11 @@ use super::{
     data::{FEATURES, SAMPLES, integer_weight, samples},
 };
 
-/// A whole batch, and one of the next.
+/// A whole batch, and one sample of the next.
 const TRAINED_ON: usize = 11;
 
-/// The longest piece in `f32`, counted from the record: the rounding of the update. Where additions
-/// are calls, the scores of a sample are the longest, behind the record and the order of the epoch.
+/// Longest piece in `f32`, counted from the record: the rounding of the update. On targets that add
+/// by function calls, it is the scores of a sample, after the record and the order of the epoch.
 #[cfg(not(all(small_ram, fast)))]
 const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     TRAINED_ON + 1
@@ -42,9 +42,9 @@ const LONGEST: usize = if cfg!(target_abi = "eabihf") {
     2
 };
 
-/// The same in integers, by cycles: the rounding of the update. Where sums are not optimised for
-/// speed it is the piece before on a Cortex-M4F and M33, with the last sample and the step of its
-/// batch.
+/// Longest piece in integers, by cycles: the rounding of the update. On a Cortex-M4F and M33 whose
+/// sums are not optimised for speed, it is the previous piece, with the last sample and the step of
+/// its batch.
 const LONGEST_INTEGER: usize = if cfg!(fast) || cfg!(not(target_abi = "eabihf")) {
     TRAINED_ON + 1
 } else {
@@ -53,11 +53,11 @@ const LONGEST_INTEGER: usize = if cfg!(fast) || cfg!(not(target_abi = "eabihf"))
 
 type Board<'a, M> = Session<'a, M, Forgetful, Stream>;
 
-/// Of both arithmetics.
+/// Measures the pieces in both arithmetics.
 #[inline(never)]
 pub fn measure() -> Option<()> {
     let model = Client::new(Const, Const);
-    // For speed, the flash of a small board has no room for two clients beside the rest.
+    // Optimised for speed, two clients do not fit the flash of a small board next to the rest.
     #[cfg(not(all(small_ram, fast)))]
     longest(
         ["piece", "piece-longest"],
@@ -74,8 +74,7 @@ pub fn measure() -> Option<()> {
     )
 }
 
-/// Counts the piece of this number, and, in the next round, the longest of all,
-/// which a test compares with it.
+/// Counts this piece and, in the next round, the longest piece of all. A test compares the two.
 #[inline(never)]
 fn longest<M: Trainable<Target = u16>>(
     [name, longest]: [&str; 2],
@@ -87,11 +86,11 @@ fn longest<M: Trainable<Target = u16>>(
     let mut vectors = Vectors::new();
     let invitation = invitation(&model)?;
     let mut board = session(&mut vectors, model);
-    // Where it is: moved out, it would be in RAM twice.
+    // Used in place: a moved value would be in RAM twice.
     let board = board.as_mut()?;
     let mut link = welcome(board);
     invite(board, &mut link, 1, &invitation, &weight)?;
-    // The first one writes to the flash, which is none here.
+    // The first piece writes to the flash, which does not exist here.
     for _ in 0..number {
         let _more = piece(board, &samples);
     }
@@ -102,7 +101,7 @@ fn longest<M: Trainable<Target = u16>>(
         return Some(());
     }
 
-    // All chunks of the update, one after the other.
+    // Send all chunks of the update in turn.
     while !board.outgoing().is_empty() {
         board.sent();
     }
@@ -119,7 +118,7 @@ fn longest<M: Trainable<Target = u16>>(
     Some(())
 }
 
-/// Once in the flash.
+/// Runs a piece. Not inlined, so that it is in the flash once.
 #[inline(never)]
 fn piece<M: Trainable<Target = u16>>(
     board: &mut Board<'_, M>,
@@ -128,7 +127,7 @@ fn piece<M: Trainable<Target = u16>>(
     board.train_some(samples, 1)
 }
 
-/// What a session works with.
+/// Memory of a session.
 struct Vectors {
     global: [f32; PARAMETERS],
     local: [f32; PARAMETERS],
@@ -178,13 +177,13 @@ fn session<M: Trainable>(vectors: &mut Vectors, model: M) -> Option<Board<'_, M>
     Session::new(identity, policy(), model, memory, ledger, nonces).ok()
 }
 
-/// Opens the session; the coordinator's end of it.
+/// Opens the session and returns the coordinator's end.
 #[inline(never)]
 fn welcome<M: Trainable>(board: &mut Board<'_, M>) -> Link<CoordinatorEnd> {
     board.set_window(MAX_WINDOW);
     board.timeout();
     let chain = ChainKey::new(Key::from_secret(KEY));
-    // As the session has drawn it.
+    // The nonce drawn by the session.
     let mut nonce = [0; 16];
     stream(Purpose::SessionNonces).fill_bytes(&mut nonce);
     let session = chain.session(0, &nonce, &[9; 16]);
@@ -195,7 +194,7 @@ fn welcome<M: Trainable>(board: &mut Board<'_, M>) -> Link<CoordinatorEnd> {
     Link::new(session.cipher())
 }
 
-/// Brings the model of a round.
+/// Delivers the model of a round.
 #[inline(never)]
 fn invite<M: Trainable>(
     board: &mut Board<'_, M>,
@@ -219,7 +218,7 @@ fn invite<M: Trainable>(
     (board.phase() == Phase::Training).then_some(())
 }
 
-/// Once in the flash.
+/// Delivers a message. Not inlined, so that it is in the flash once.
 #[inline(never)]
 fn tell<M: Trainable>(
     board: &mut Board<'_, M>,
@@ -231,7 +230,7 @@ fn tell<M: Trainable>(
     board.sent();
 }
 
-/// Batches of ten, with noise of the device.
+/// Returns an invitation to train in batches of ten, with noise from the device.
 fn invitation(model: &impl Trainable) -> Option<Invitation> {
     Some(Invitation {
         shape: model.shape()?,
@@ -250,7 +249,7 @@ fn invitation(model: &impl Trainable) -> Option<Invitation> {
     })
 }
 
-/// Whatever is asked for, twice.
+/// Returns a policy that accepts any request, twice.
 const fn policy() -> Policy {
     Policy {
         limits: Limits {

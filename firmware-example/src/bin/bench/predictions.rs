@@ -15,7 +15,7 @@ use super::{
     integer::scale,
 };
 
-/// The class of one sample. `parameters` is memory for the weights.
+/// Measures the predicted class of one sample. `parameters` is memory for the weights.
 #[inline(never)]
 pub fn measure(parameters: &mut [f32; PARAMETERS]) -> Option<()> {
     let fill = |parameters: &mut [f32; PARAMETERS], weight: fn(usize) -> f32| {

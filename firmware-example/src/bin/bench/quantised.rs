@@ -44,7 +44,7 @@ impl Architecture for Digits {
 
 type Model = Fixed<Digits>;
 
-/// The class of an image, in both.
+/// Measures the class of an image, in both.
 #[inline(never)]
 pub fn measure() -> Option<()> {
     const PIXELS: usize = INPUT.count();

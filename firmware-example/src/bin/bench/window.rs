@@ -1,4 +1,4 @@
-//! Features of a window of six channels of 64 samples, from counts: with `f32`, and in integers.
+//! Features of a window of six channels of 64 samples, from counts, in `f32` and in integers.
 
 use core::hint::black_box;
 
@@ -10,7 +10,7 @@ use smolfed_firmware::{
 
 use super::counting::{count, print};
 
-/// All features of the window.
+/// Measures all features of the window.
 #[inline(never)]
 pub fn measure() -> Option<()> {
     let mut ring = Ring::new();

@@ -1,7 +1,7 @@
 //! QEMU's `mps2-an386`, a Cortex-M4F, to try a client without a board. Its flash is memory that is
-//! lost when QEMU ends, and it has no random numbers, so the ledger comes from provisioning.
+//! lost when QEMU ends, and it has no random numbers, so provisioning creates the ledger.
 //!
-//! Arm's application note 386 has the memory map.
+//! The memory map is in Arm's application note 386.
 
 use core::{cell::RefCell, convert::Infallible, ptr, task::Waker};
 
@@ -22,7 +22,7 @@ use semihosting::{println, process::ExitCode};
 
 use crate::{client::take_part, sensor::sample};
 
-/// Where QEMU puts the record and the ledger: `.cargo/config.toml`.
+/// Addresses of the record and the ledger in QEMU: `.cargo/config.toml`.
 const RECORD: usize = 0x0030_0000;
 const LEDGER: usize = 0x0031_0000;
 const PAGE: usize = 4_096;
@@ -45,16 +45,16 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     ExitCode::FAILURE.exit_process()
 }
 
-/// A register or a word of memory.
+/// Returns a pointer to a register or a word of memory.
 fn word(address: usize) -> *mut u32 {
     ptr::with_exposed_provenance_mut(address)
 }
 
-/// `N` pages of memory in the place of flash.
+/// `N` pages of memory instead of flash.
 struct Memory<const N: usize>(usize);
 
 impl<const N: usize> Memory<N> {
-    /// With ones in a last page of zeros, which nobody has written.
+    /// Fills a last page of zeros with ones, since nothing was written to it.
     fn erased(mut self) -> Self {
         let (last, mut page) = (((N - 1) * PAGE) as u32, [0; PAGE]);
         let Ok(()) = self.read(last, &mut page);
@@ -74,7 +74,7 @@ impl<const N: usize> ReadNorFlash for Memory<N> {
 
     fn read(&mut self, offset: u32, bytes: &mut [u8]) -> Result<(), Infallible> {
         for (address, byte) in (self.0 + offset as usize..).zip(bytes) {
-            // SAFETY: memory that the linker gives to nobody.
+            // SAFETY: memory that the linker does not assign.
             *byte = unsafe { word(address).cast::<u8>().read_volatile() };
         }
         Ok(())
@@ -106,7 +106,7 @@ impl<const N: usize> NorFlash for Memory<N> {
 
 impl<const N: usize> MultiwriteNorFlash for Memory<N> {}
 
-/// CMSDK UART 0, whose bytes come by interrupt.
+/// CMSDK UART 0, with interrupts for received bytes.
 struct Uart(());
 
 const UART: usize = 0x4000_4000;
@@ -120,7 +120,7 @@ const HAS_RECEIVED: u32 = 2;
 static RECEIVED: Pipe<CriticalSectionRawMutex, 512> = Pipe::new();
 
 impl Uart {
-    /// Switches on the line, and the interrupt for what it receives.
+    /// Enables the line, and the interrupt for received bytes.
     fn start() -> Self {
         // SAFETY: registers of the UART and of the interrupt controller.
         unsafe {
@@ -132,14 +132,14 @@ impl Uart {
     }
 }
 
-/// The interrupt of the UART.
+/// Handles the interrupt of the UART.
 #[exception]
 unsafe fn DefaultHandler(_number: i16) {
     // SAFETY: registers of the UART.
     unsafe {
         word(INTERRUPT).write_volatile(0b10);
         while word(STATE).read_volatile() & HAS_RECEIVED != 0 {
-            // Without room the byte is lost, and the frame comes again.
+            // Without room the byte is lost, and the frame is repeated.
             let _lost = RECEIVED.try_write(&[word(UART).read_volatile() as u8]);
         }
     }
@@ -172,7 +172,7 @@ impl Write for Uart {
     }
 }
 
-/// Milliseconds since the start, and who waits for them.
+/// Milliseconds since the start, and the queue of waiting tasks.
 struct Clock(Mutex<CriticalSectionRawMutex, RefCell<(u64, Queue)>>);
 
 embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock(
@@ -180,7 +180,7 @@ embassy_time_driver::time_driver_impl!(static CLOCK: Clock = Clock(
 ));
 
 impl Clock {
-    /// Interrupts every millisecond.
+    /// Enables an interrupt every millisecond.
     fn start() {
         if let Some(mut p) = Peripherals::take() {
             p.SYST.set_clock_source(SystClkSource::Core);
@@ -207,14 +207,14 @@ impl Driver for Clock {
     }
 
     fn schedule_wake(&self, at: u64, waker: &Waker) {
-        // One that is late wakes with the next millisecond.
+        // A late task wakes in the next millisecond.
         self.0
             .lock(|state| state.borrow_mut().1.schedule_wake(at, waker));
     }
 }
 
-/// Nonces of sessions: a count, which begins anew with each start. That is for QEMU alone, which
-/// has no flash to count starts in: on a device nonces must never repeat.
+/// Session nonces from a counter that restarts at each start. For QEMU only, which has no flash to
+/// count starts in: on a device, nonces must never repeat.
 struct Counter(u64);
 
 impl TryRng for Counter {

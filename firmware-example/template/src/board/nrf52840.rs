@@ -1,4 +1,4 @@
-//! An nRF52840 DK: its flash, its generator of random numbers, and its serial line.
+//! An nRF52840 DK, with its flash, its random number generator, and its serial line.
 
 use core::{cell::RefCell, convert::Infallible};
 
@@ -15,7 +15,7 @@ use panic_halt as _;
 
 use crate::{client::take_part, sensor::sample};
 
-/// The last three pages of the flash, which `memory/nrf52840.x` leaves free.
+/// Last three pages of the flash, left free by `memory/nrf52840.x`.
 const RECORD: u32 = 0x000f_d000;
 const LEDGER: u32 = 0x000f_e000;
 const PAGE: u32 = PAGE_SIZE as u32;
@@ -30,13 +30,13 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     let mut random = rng::Rng::new_blocking(p.RNG);
     let mut ledger_nonce = [0; 8];
     random.blocking_fill_bytes(&mut ledger_nonce);
-    // The pins of your sensor go from `p` to `sample`.
+    // Pass your sensor's pins from `p` to `sample`.
     spawner.spawn(sample().map_err(|_| "the sensor runs already")?);
 
     let flash = Mutex::<NoopRawMutex, _>::new(RefCell::new(Nvmc::new(p.NVMC)));
     let record = BlockingPartition::new(&flash, RECORD, PAGE);
     let ledger = BlockingPartition::new(&flash, LEDGER, 2 * PAGE);
-    // The serial port of the board's debugger.
+    // The debugger's serial port.
     let (mut received, mut sent) = ([0; 512], [0; 256]);
     let line = BufferedUarte::new(
         p.UARTE0,

@@ -1,8 +1,8 @@
-//! A Raspberry Pi Pico: the flash behind the program, and UART 0 on pins 0 and 1.
+//! A Raspberry Pi Pico, with the flash after the program, and UART 0 on pins 0 and 1.
 //!
-//! The RP2040 has no random numbers for keys (data sheet, "Random Number Generator"). So the ledger
-//! comes from provisioning, and the ring oscillator only makes the nonces of sessions, which must
-//! not repeat and may be known.
+//! The RP2040 has no random numbers for keys (data sheet, "Random Number Generator"). Therefore,
+//! provisioning creates the ledger, and the ring oscillator only makes session nonces, which must
+//! not repeat but may be known.
 
 use core::{cell::RefCell, convert::Infallible};
 
@@ -21,7 +21,7 @@ use rand_core::{TryRng, utils::next_word_via_fill};
 
 use crate::{client::take_part, sensor::sample};
 
-/// Bytes of flash, and its last three pages, which `memory/rp2040.x` leaves free.
+/// Size of the flash in bytes, and its last three pages, left free by `memory/rp2040.x`.
 const FLASH_BYTES: usize = 2 << 20;
 const RECORD: u32 = 0x001f_d000;
 const LEDGER: u32 = 0x001f_e000;
@@ -34,7 +34,7 @@ bind_interrupts!(struct Interrupts {
 /// Starts the sensor, and takes part.
 pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     let p = embassy_rp::init(Default::default());
-    // The pins of your sensor go from `p` to `sample`.
+    // Pass your sensor's pins from `p` to `sample`.
     spawner.spawn(sample().map_err(|_| "the sensor runs already")?);
 
     let flash = Flash::<_, Blocking, FLASH_BYTES>::new_blocking(p.FLASH);
@@ -54,7 +54,7 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     take_part(record, ledger, None, Oscillator, line).await
 }
 
-/// Bits of the ring oscillator. Neighbours depend on each other: a byte is made of 256 of them.
+/// Bits of the ring oscillator. Neighbouring bits are correlated, so 256 of them make one byte.
 struct Oscillator;
 
 impl TryRng for Oscillator {

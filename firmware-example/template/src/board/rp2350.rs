@@ -1,4 +1,4 @@
-//! A Raspberry Pi Pico 2: the flash behind the program, the hardware's generator of random numbers,
+//! A Raspberry Pi Pico 2, with the flash after the program, the hardware random number generator,
 //! and UART 0 on pins 0 and 1.
 
 use core::{cell::RefCell, convert::Infallible};
@@ -17,7 +17,7 @@ use smolfed_core::generator::Rng09;
 
 use crate::{client::take_part, sensor::sample};
 
-/// Bytes of flash, and its last three pages, which `memory/rp2350.x` leaves free.
+/// Size of the flash in bytes, and its last three pages, left free by `memory/rp2350.x`.
 const FLASH_BYTES: usize = 4 << 20;
 const RECORD: u32 = 0x003f_d000;
 const LEDGER: u32 = 0x003f_e000;
@@ -34,7 +34,7 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     let mut random = trng::Trng::new(p.TRNG, Interrupts, trng::Config::default());
     let mut ledger_nonce = [0; 8];
     random.blocking_fill_bytes(&mut ledger_nonce);
-    // The pins of your sensor go from `p` to `sample`.
+    // Pass your sensor's pins from `p` to `sample`.
     spawner.spawn(sample().map_err(|_| "the sensor runs already")?);
 
     let flash = Flash::<_, Blocking, FLASH_BYTES>::new_blocking(p.FLASH);

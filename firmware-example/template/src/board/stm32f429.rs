@@ -1,5 +1,5 @@
-//! A Nucleo-F429ZI: the second bank of its flash, the hardware's generator of random numbers, and
-//! the serial port of its debugger.
+//! A Nucleo-F429ZI, with the second bank of its flash, the hardware random number generator, and
+//! the debugger's serial port.
 
 use core::{cell::RefCell, convert::Infallible};
 
@@ -19,7 +19,7 @@ use smolfed_core::generator::Rng09;
 
 use crate::{client::take_part, sensor::sample};
 
-/// Sectors of the second bank, which `memory/stm32f429.x` leaves free.
+/// Sectors of the second bank, left free by `memory/stm32f429.x`.
 const RECORD: u32 = 0;
 const LEDGER: u32 = SECTOR;
 const SECTOR: u32 = 16 << 10;
@@ -35,7 +35,7 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     let mut random = rng::Rng::new(p.RNG, Interrupts);
     let mut ledger_nonce = [0; 8];
     random.fill_bytes(&mut ledger_nonce);
-    // The pins of your sensor go from `p` to `sample`.
+    // Pass your sensor's pins from `p` to `sample`.
     spawner.spawn(sample().map_err(|_| "the sensor runs already")?);
 
     let flash = Flash::new_blocking(p.FLASH).into_blocking_regions();
@@ -56,7 +56,7 @@ pub async fn start(spawner: Spawner) -> Result<Infallible, &'static str> {
     take_part(record, ledger, Some(ledger_nonce), Rng09(random), line).await
 }
 
-/// 168 MHz, and 48 MHz for the generator, from the 8 MHz of the debugger.
+/// Returns clocks of 168 MHz, and 48 MHz for the generator, from the debugger's 8 MHz.
 fn clocks() -> Config {
     let mut config = Config::default();
     config.rcc.hse = Some(rcc::Hse {
@@ -78,8 +78,8 @@ fn clocks() -> Config {
     config
 }
 
-/// Words can be written again to clear bits (reference manual, "Programming"), which the HAL does
-/// not say.
+/// Words can be rewritten to clear bits (reference manual, "Programming"), which the HAL does not
+/// declare.
 struct Bank(Bank2Region1<'static, Blocking>);
 
 impl MultiwriteNorFlash for Bank {}

@@ -1,4 +1,4 @@
-//! The sensor: a camera of 8 bits, of whose images features are computed. Put yours in [`sample`].
+//! The sensor: an 8-bit camera with features of its images. Put yours in [`sample`].
 
 use embassy_time::{Duration, Ticker};
 
@@ -7,7 +7,7 @@ use crate::{
     samples,
 };
 
-/// Your camera: take an image here, row after row, and name its class. This one is made up: a bar
+/// Your camera: take an image here, in row order, and set its class. This one is simulated: a bar
 /// for each class, in turn.
 #[embassy_executor::task]
 pub async fn sample() {

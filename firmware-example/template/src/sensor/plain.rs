@@ -7,8 +7,8 @@ use crate::{
     samples,
 };
 
-/// Your sensor: read it here, scale the values by public constants as the experiment does, and name
-/// the class. This one is made up: it sees the classes in turn.
+/// Your sensor: read it here, scale the values by public constants as the experiment does, and set
+/// the class. This one is simulated: it sees the classes in turn.
 #[embassy_executor::task]
 pub async fn sample() {
     let mut ticker = Ticker::every(Duration::from_millis(100));

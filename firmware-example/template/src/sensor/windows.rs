@@ -1,4 +1,4 @@
-//! The sensor: a ring of its last rows, of which features are computed. Put yours in [`sample`].
+//! The sensor: a ring of its last rows, with features of its windows. Put yours in [`sample`].
 
 use embassy_time::{Duration, Ticker};
 
@@ -7,8 +7,8 @@ use crate::{
     samples,
 };
 
-/// Your sensor: read a row of counts here, and name the class. Call `ring.clear()` where a
-/// recording ends. This one is made up: a saw tooth for each class, in turn.
+/// Your sensor: read a row of counts here, and set the class. Call `ring.clear()` at the end of a
+/// recording. This one is simulated: a sawtooth for each class, in turn.
 #[embassy_executor::task]
 pub async fn sample() {
     let mut ring = Ring::new();
@@ -22,11 +22,11 @@ pub async fn sample() {
     }
 }
 
-/// The last `LENGTH` rows, all of one class.
+/// Last `LENGTH` rows, all of one class.
 struct Ring {
     rows: [[i16; CHANNELS]; LENGTH],
     class: u16,
-    /// The place of the next row, which is that of the oldest one.
+    /// Index of the next row, which replaces the oldest one.
     next: usize,
     /// Rows until a window is complete.
     missing: usize,
@@ -42,12 +42,12 @@ impl Ring {
         }
     }
 
-    /// The next row begins another recording.
+    /// Starts another recording with the next row.
     fn clear(&mut self) {
         self.missing = LENGTH;
     }
 
-    /// Takes a row, and sends the features of a window that is then complete.
+    /// Takes a row, and sends the features of a complete window.
     fn push(&mut self, row: [i16; CHANNELS], class: u16) {
         if class != self.class {
             self.clear();
