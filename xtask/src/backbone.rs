@@ -1,5 +1,5 @@
 //! `cargo xtask backbone train`: trains the frozen backbone of `firmware-example/` on one half of
-//! the built-in digits, and writes its weights; `check` compares them with those that are there.
+//! the built-in digits, and writes its weights. `check` compares them with the existing weights.
 //!
 //! `cargo xtask backbone data FOLDER`: writes the other half, as pixels and as the backbone's
 //! features, for experiments and provisioning records.
@@ -22,10 +22,10 @@ use network::Network;
 use crate::federation::{smolfed, succeed};
 use crate::toolchain::root;
 
-/// How the network is trained, with its own head, which is then dropped.
+/// Experiment for training the network with a temporary head.
 const EXPERIMENT: &str = include_str!("backbone/training.toml");
 
-/// What is written, from the root of the repository.
+/// Output file, relative to the repository root.
 const WEIGHTS: &str = "firmware-example/src/backbone/weights.rs";
 
 pub fn train() -> Result<(), Box<dyn Error>> {
@@ -38,9 +38,9 @@ pub fn train() -> Result<(), Box<dyn Error>> {
     )
 }
 
-/// Trains again: the numbers in the repository must be those that come out.
+/// Trains again, and checks that the result equals the numbers in the repository.
 pub fn check() -> Result<(), Box<dyn Error>> {
-    // Spaces and lines are rustfmt's.
+    // Spaces and line breaks come from rustfmt.
     let numbers = |text: &str| -> Vec<String> {
         let parts = text.split(|c: char| !(c.is_ascii_digit() || c == '-'));
         parts
@@ -55,7 +55,7 @@ pub fn check() -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The file of the weights, before rustfmt. `SMOLFED_BIN` names the program, if it is built.
+/// Returns the weights file, before rustfmt. `SMOLFED_BIN` is the path of a built program.
 fn trained() -> Result<String, Box<dyn Error>> {
     let smolfed = match std::env::var_os("SMOLFED_BIN") {
         Some(path) => path.into(),
@@ -81,7 +81,7 @@ pub fn data(folder: &Path) -> Result<(), Box<dyn Error>> {
         table("p", &digits, Digit::pixels),
     )?;
     std::fs::write(folder.join("features.csv"), table("f", &digits, features))?;
-    // As images, for features of images.
+    // As images, for image features.
     let side = frozen::SIDE as u32;
     let count = digits.len() as u32;
     let pixels = digits.iter().flat_map(Digit::pixels);
@@ -92,7 +92,7 @@ pub fn data(folder: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// An array of bytes in the format of MNIST.
+/// Returns an array of bytes in the MNIST format.
 fn idx(axes: &[u32], bytes: Vec<u8>) -> Vec<u8> {
     let mut file = vec![0, 0, 8, axes.len() as u8];
     file.extend(axes.iter().flat_map(|length| length.to_be_bytes()));
@@ -106,7 +106,7 @@ fn features(digit: &Digit) -> Vec<i8> {
     features
 }
 
-/// A table with a row for each digit: columns of this name with a number, and the class.
+/// Returns a table with a row for each digit: numbered columns with this name, and the class.
 fn table(name: &str, digits: &[Digit], values: impl Fn(&Digit) -> Vec<i8>) -> String {
     let mut text = String::new();
     for number in 0..digits.first().map_or(0, |digit| values(digit).len()) {

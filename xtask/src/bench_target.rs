@@ -1,5 +1,5 @@
-//! `cargo xtask bench-target`: sizes, instructions and modelled cycles of all targets, written to
-//! `docs/targets.md`, between marks.
+//! `cargo xtask bench-target`: writes sizes, instructions and modelled cycles of all targets to
+//! `docs/targets.md`, between markers.
 
 mod builds;
 mod cycles;
@@ -31,7 +31,7 @@ pub const FAST: Variant<'_> = Variant {
     programs: &["bench"],
 };
 
-/// The same with the approximate `exp`.
+/// The bench with the approximate `exp`.
 const MICROMATH: Variant<'_> = Variant {
     workspace: "firmware-example",
     folder: "firmware-micromath",
@@ -41,7 +41,7 @@ const MICROMATH: Variant<'_> = Variant {
     programs: &["bench"],
 };
 
-/// Around the measurements of boards in `docs/targets.md`.
+/// Markers around the measurements of boards in `docs/targets.md`.
 const BEGIN: &str = "<!-- begin: cargo xtask bench-target -->\n";
 const END: &str = "<!-- end -->\n";
 
@@ -88,12 +88,12 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     builds()
 }
 
-/// `cargo xtask bench-target builds`: the table of builds alone, in minutes.
+/// Runs `cargo xtask bench-target builds`: only the table of builds, in minutes.
 pub fn builds() -> Result<(), Box<dyn Error>> {
     write(builds::BEGIN, &builds::table()?)
 }
 
-/// Prints tables, and writes them into the page, between a mark and the next end.
+/// Prints tables, and writes them into the page, from a marker to the next end marker.
 fn write(begin: &str, tables: &str) -> Result<(), Box<dyn Error>> {
     print!("{tables}");
     let path = root().join("docs/targets.md");
@@ -108,12 +108,12 @@ fn write(begin: &str, tables: &str) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The built-in experiment.
+/// Returns the built-in experiment.
 fn of_board(_: &Board, _: &Path) -> Result<Federation, Box<dyn Error>> {
     Ok(Federation::built_in())
 }
 
-/// The clients on features of a camera's images.
+/// Measures the clients on image features of a camera.
 fn cameras(
     board: &Board,
     programs: &Path,
@@ -131,7 +131,7 @@ fn cameras(
     sizes.collect()
 }
 
-/// `cargo xtask cycles BOARD [3]`: what the bench counts on one board, at opt-level "s" or 3.
+/// Runs `cargo xtask cycles BOARD [3]`: the bench's counts on one board, at opt-level "s" or 3.
 pub fn cycles(board: &Board, variant: &Variant<'_>) -> Result<(), Box<dyn Error>> {
     let program = firmware(board.target, variant)?.join("bench");
     let mut traced: Vec<_> = trace::traced(board, &program)?.into_iter().collect();
@@ -149,7 +149,7 @@ pub fn cycles(board: &Board, variant: &Variant<'_>) -> Result<(), Box<dyn Error>
     Ok(())
 }
 
-/// Runs the bench, which prints a name and a count in each line.
+/// Runs the bench, which prints a name and a count on each line.
 fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
     let shift = board.qemu.map_or(0, |qemu| qemu.instruction_shift);
     let shift = format!("shift={shift},sleep=off");
@@ -161,8 +161,8 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
             .ok_or("the bench prints names and counts")?;
         counts.insert(name.to_owned(), count.parse()?);
     }
-    // The piece that is counted is chosen by its number, as the longest in cycles: in instructions
-    // it must nearly be.
+    // The counted piece is chosen by its number as the longest in cycles. It must also be almost
+    // the longest in instructions.
     for (name, count) in &counts {
         let longest = counts.get(&format!("{name}-longest")).copied();
         if let Some(longest) = longest.filter(|longest| *longest > count + count / 10) {
@@ -172,12 +172,12 @@ fn counts(board: &Board, program: &Path) -> Result<Counts, Box<dyn Error>> {
     Ok(counts)
 }
 
-/// Modelled cycles of what the bench counts; the trace must have as many instructions.
+/// Returns the modelled cycles of the bench's counts. The trace must have as many instructions.
 fn modelled(board: &Board, program: &Path, counts: &Counts) -> Result<Counts, Box<dyn Error>> {
     let mut cycles = BTreeMap::new();
     for (name, cost) in trace::traced(board, program)? {
         let counted = counts.get(&name).copied().unwrap_or(0);
-        // A timer of whole microseconds is read before and after.
+        // A timer with microsecond resolution is read before and after.
         if cost.instructions.abs_diff(counted) > 4 + counted / 1_000 {
             let traced = cost.instructions;
             return Err(format!("{name}: {counted} instructions, {traced} in the trace").into());
@@ -187,9 +187,9 @@ fn modelled(board: &Board, program: &Path, counts: &Counts) -> Result<Counts, Bo
     Ok(cycles)
 }
 
-/// Bytes of stack that the client used in a few rounds. The RAM of an emulated board is zero at
-/// first: what is not zero above the variables was stack at some time. (Zeros at the very end of
-/// the deepest frame are missed.)
+/// Returns the bytes of stack that the client used in a few rounds. The RAM of an emulated board is
+/// initially zero, so a nonzero byte above the variables was stack at some time. (Zeros at the very
+/// end of the deepest frame are missed.)
 fn stack(
     board: &Board,
     client: &Path,

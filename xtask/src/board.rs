@@ -1,4 +1,4 @@
-//! The boards that QEMU emulates, and how.
+//! Boards emulated by QEMU.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ mod table;
 
 pub use table::{BOARDS, Board, Region};
 
-/// The targets of all boards, each once: boards may share one.
+/// Returns the distinct targets of all boards. Boards may share a target.
 pub fn targets() -> Vec<&'static str> {
     let mut targets = vec![];
     for board in BOARDS {
@@ -20,13 +20,13 @@ pub fn targets() -> Vec<&'static str> {
     targets
 }
 
-/// Whether a board of this target has a second serial line.
+/// Returns whether a board of this target has a second serial line.
 pub fn has_second_line(target: &str) -> bool {
     let mut boards = BOARDS.iter().filter(|board| board.target == target);
     boards.any(|board| board.has_second_line)
 }
 
-/// The names, for messages.
+/// Returns the board names, for messages.
 pub fn names() -> String {
     let names: Vec<&str> = BOARDS.iter().map(|board| board.name).collect();
     names.join(", ")
@@ -40,7 +40,7 @@ impl Board {
             .ok_or_else(|| format!("no board `{name}`: one of {}", names()).into())
     }
 
-    /// QEMU with this program: monitor, console and serial line are the caller's.
+    /// Returns QEMU with this program. The caller adds monitor, console and serial line.
     fn emulator(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
         let Some(qemu) = &self.qemu else {
             return Err(format!("QEMU does not emulate {}", self.name).into());
@@ -52,7 +52,7 @@ impl Board {
         Ok(command)
     }
 
-    /// QEMU with a program that prints and ends.
+    /// Returns QEMU with a program that prints and exits.
     pub fn printing(&self, program: &Path) -> Result<Command, Box<dyn Error>> {
         let mut command = self.emulator(program)?;
         command.args(["-serial", "none"]);
@@ -60,7 +60,7 @@ impl Board {
         Ok(command)
     }
 
-    /// What a program prints; `arguments` are more of QEMU's.
+    /// Returns the output of a program. `arguments` are additional arguments for QEMU.
     pub fn print(&self, program: &Path, arguments: &[&str]) -> Result<String, Box<dyn Error>> {
         let output = self.printing(program)?.args(arguments).output();
         let output = output.map_err(|error| self.no_emulator(&error))?;
@@ -71,8 +71,8 @@ impl Board {
         Ok(String::from_utf8(output.stdout)?)
     }
 
-    /// QEMU with the client: its line on a socket in `dir`, its record and its ledger in the files
-    /// of `device` with their endings.
+    /// Returns QEMU with the client: its line on a socket in `dir`, its record and its ledger in
+    /// the files of `device` with their extensions.
     pub fn client(
         &self,
         program: &Path,

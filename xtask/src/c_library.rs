@@ -1,4 +1,4 @@
-//! The library for C: an archive for each target, and packages of several targets for frameworks.
+//! The library for C: an archive for each target, and multi-target packages for frameworks.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! The Debian package: the program, its manual pages and its completions. What goes where is in
-//! `runner/Cargo.toml`.
+//! The Debian package: the program, its manual pages and its completions. `runner/Cargo.toml` lists
+//! the files and their locations.
 
 use std::error::Error;
 use std::fs;
@@ -8,17 +8,17 @@ use std::process::{Command, Stdio};
 
 use crate::toolchain::{root, target_dir};
 
-/// Shells, and what each calls the file with a program's completions.
+/// Shells, with the file name of a program's completions in each.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "smolfed"),
     ("zsh", "_smolfed"),
     ("fish", "smolfed.fish"),
 ];
 
-/// Builds the program and the package; prints where it is.
+/// Builds the program and the package, and prints its path.
 ///
 /// # Errors
-/// If a command fails: cargo-deb is `cargo install cargo-deb`.
+/// A command fails. Install cargo-deb with `cargo install cargo-deb`.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let release = target_dir().join("release");
     let program = release.join("smolfed");

@@ -1,4 +1,4 @@
-//! Sizes of a program in flash and RAM, and where its functions are.
+//! Sizes of a program in flash and RAM, and addresses of its functions.
 
 use std::error::Error;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub struct Sizes {
     pub rodata: u64,
     /// Initial values of variables, in flash and in RAM.
     pub data: u64,
-    /// Variables that are initialised with zero.
+    /// Variables initialised with zero.
     pub bss: u64,
 }
 
@@ -48,17 +48,17 @@ impl Sizes {
     }
 }
 
-/// The address of a function of a module.
+/// Returns the address of a function in a module.
 pub fn function(path: &Path, module: &str, name: &str) -> Result<u32, Box<dyn Error>> {
     let bytes = std::fs::read(path)?;
     let file = object::File::parse(bytes.as_slice())?;
-    // Both of Rust's manglings write the names so, with their lengths.
+    // Both of Rust's mangling schemes contain the names in this form, with their lengths.
     let mangled = format!("{}{module}{}{name}", module.len(), name.len());
     let is_named = |symbol: &object::Symbol<'_, '_>| {
         symbol.name().is_ok_and(|symbol| symbol.contains(&mangled))
     };
     let symbol = file.symbols().find(is_named);
     let symbol = symbol.ok_or_else(|| format!("{}: no {module}::{name}", path.display()))?;
-    // The lowest bit of an address in Thumb is its mark.
+    // The lowest bit of an address marks Thumb code.
     Ok(u32::try_from(symbol.address())? & !1)
 }

@@ -11,18 +11,18 @@ use crate::toolchain::root;
 /// Simulated devices of the built-in experiment: the board is number 0 of 100.
 pub const SIMULATED: &str = "99";
 
-/// What a board takes part in.
+/// Settings of a federation for a board.
 pub struct Federation {
-    /// The experiment's file; the built-in one without.
+    /// The experiment's file. `None` selects the built-in experiment.
     file: Option<PathBuf>,
     settings: Vec<&'static str>,
     simulated: &'static str,
-    /// Whether the board gets samples; otherwise it has those of its sensor.
+    /// Whether the board receives samples. Otherwise it uses its sensor's.
     has_data: bool,
 }
 
 impl Federation {
-    /// A short run of the built-in experiment.
+    /// Returns a short run of the built-in experiment.
     pub fn built_in() -> Self {
         Self {
             file: None,
@@ -38,7 +38,7 @@ impl Federation {
         }
     }
 
-    /// The same with a board that computes features of its camera's images by itself.
+    /// Returns the built-in experiment with a board that computes image features of its own camera.
     pub fn of_camera(board: &Board, program: &str) -> Self {
         let mut federation = Self::built_in();
         federation.has_data = false;
@@ -59,8 +59,8 @@ impl Federation {
         federation
     }
 
-    /// Five rounds of this board's network of `firmware-example/src/network.rs`, with windows that
-    /// are made up, in a folder.
+    /// Returns five rounds of this board's network of `firmware-example/src/network.rs`, with
+    /// simulated windows, in a folder.
     pub fn of_network(board: &Board, dir: &Path) -> Result<Self, Box<dyn Error>> {
         let is_small = board.ram.length < SMALL_RAM;
         let (width, channels) = if is_small {
@@ -103,7 +103,7 @@ impl Federation {
         })
     }
 
-    /// `smolfed SUBCOMMAND` of the experiment.
+    /// Returns `smolfed SUBCOMMAND` for the experiment.
     fn command(&self, smolfed: &Path, subcommand: &str) -> Command {
         let mut command = Command::new(smolfed);
         command.arg(subcommand).args(&self.file);
@@ -114,21 +114,21 @@ impl Federation {
     }
 }
 
-/// Bytes of RAM below which a board has the smaller network: as in `firmware-example/build.rs`.
+/// Bytes of RAM below which a board uses the smaller network, as in `firmware-example/build.rs`.
 pub const SMALL_RAM: u32 = 32 << 10;
 
-/// A process that is killed when it is dropped.
+/// A process that is killed on drop.
 pub struct Running(pub Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have exited.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Builds the program with a cargo feature, if it needs one; returns its path.
+/// Builds the program, with a cargo feature if needed, and returns its path.
 pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
@@ -143,9 +143,9 @@ pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
     Ok(root().join(dir).join("release/smolfed"))
 }
 
-/// The command line at `given`, which must have this version, or else one that is built, with a
-/// cargo feature if it needs one. Two checkouts may have the same version, so a program is taken
-/// only if it is named.
+/// Returns the command line at `given`, which must have this version. Without `given`, builds it,
+/// with a cargo feature if needed. Two checkouts may have the same version, so an existing program
+/// must be named explicitly.
 ///
 /// # Errors
 /// If the program at `given` does not run or has another version, or if the build fails.
@@ -168,7 +168,7 @@ pub fn named_or_built(
     }
 }
 
-/// The line that `PROGRAM --version` prints first, if it runs.
+/// Returns the first line of `PROGRAM --version`, if the program runs.
 fn version(program: &Path) -> Option<String> {
     let output = Command::new(program).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -199,7 +199,7 @@ pub fn provisioned(
     Ok(Running(running))
 }
 
-/// Runs the rounds, over the board's serial line.
+/// Runs the rounds over the board's serial line.
 pub fn serve(
     federation: &Federation,
     smolfed: &Path,

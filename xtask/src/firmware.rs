@@ -1,6 +1,5 @@
-//! `cargo xtask firmware [TARGET]...`: builds the firmware, for all targets or some,
-//! and projects of the template; `cargo xtask firmware --template-all` builds those in all
-//! combinations.
+//! `cargo xtask firmware [TARGET]...`: builds the firmware and projects of the template for some or
+//! all targets. `cargo xtask firmware --template-all` builds all combinations of the template.
 
 use std::error::Error;
 
@@ -14,13 +13,13 @@ const EMBASSY: [(&str, &[&str]); 2] = [
     ("thumbv6m-none-eabi", &["rp2040"]),
 ];
 
-/// Targets whose client for central trust alone has a limit in flash.
+/// Targets with a flash limit for the client with central trust only.
 const CENTRAL: [&str; 2] = ["thumbv7em-none-eabihf", "thumbv6m-none-eabi"];
 
 /// Targets whose client is tested with questions.
 const QUESTIONS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
 
-/// The target whose clients are tested with models in 16 bits.
+/// Target whose clients are tested with 16-bit models.
 const SHORT: &str = "thumbv7em-none-eabihf";
 
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {

@@ -1,20 +1,20 @@
 //! `cargo xtask load`: `smolfed serve` under the load of many devices on the same machine.
 //!
-//! The devices are processes of `smolfed device`, each with a share of the fleet: the client of
-//! boards, with its own keys, ledgers and samples, over real sockets. They share the processors
-//! with the coordinator, so that the figures are what a machine does for both.
+//! The devices are processes of `smolfed device`, each with a share of the fleet. They run the
+//! boards' client, with their own keys, ledgers and samples, over real sockets. They share the
+//! processors with the coordinator, so the figures show one machine running both.
 //!
-//! | option | what is measured |
+//! | option | measurement |
 //! | --- | --- |
-//! | none | rounds, updates a second, processor time, memory |
-//! | `--address mqtt:..` | the same by way of a broker, or at a socket |
+//! | none | rounds, updates per second, processor time, memory |
+//! | `--address mqtt:..` | the same over a broker, or at a socket |
 //! | `--stalled N` | the same with devices that stop answering, with `--quorum SHARE` or without |
-//! | `--silent N`, `--garbage MB` | the same with connections of strangers |
-//! | `--kills N` | the books of a coordinator that is killed and resumed |
-//! | `--x25519` | the same with devices that greet with X25519 |
+//! | `--silent N`, `--garbage MB` | the same with connections from strangers |
+//! | `--kills N` | the records of a coordinator that is killed and resumed |
+//! | `--x25519` | the same with X25519 handshakes |
 //! | `--tls` | the same over TLS |
-//! | `--smolfed PATH` | this program, instead of one that is built: for two versions in turn |
-//! | `--memory` | memory of a connection with a session |
+//! | `--smolfed PATH` | this program, instead of building one: to compare two versions |
+//! | `--memory` | memory per connection with a session |
 
 mod books;
 mod disturbance;
@@ -80,7 +80,7 @@ fn measure(options: &Options) -> Result<Value, Box<dyn Error>> {
     Ok(measured)
 }
 
-/// Waits for the end of the coordinator; suspends the stalled devices after its first round.
+/// Waits for the coordinator to exit. Suspends the stalled devices after its first round.
 fn watch(
     server: &mut Running,
     metrics: &Path,

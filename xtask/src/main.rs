@@ -51,7 +51,7 @@ const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --tem
                      template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
                      load [--devices N] | deb | structure | mutants [K/N]";
 
-/// Exit code if the toolchain for a target is missing: `./test` installs it and tries again.
+/// Exit code if the toolchain for a target is missing. `./test` then installs it and retries.
 const MISSING: u8 = 3;
 
 fn cycles(name: &str, variant: &Variant<'_>) -> Result<(), Box<dyn std::error::Error>> {

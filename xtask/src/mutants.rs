@@ -1,9 +1,9 @@
 //! `cargo xtask mutants [SHARD/SHARDS]`: mutation testing of the privacy path.
 //!
-//! cargo-mutants changes one expression of the code at a time, and runs the unit tests: a mutant
-//! that no test notices is a fault that could slip in unnoticed. `.cargo/mutants.toml` says which
-//! files are mutated. A mutant that no test can notice, since it changes nothing that matters, is
-//! listed in `docs/privacy-testing.md` with the reason; any other survivor is an error.
+//! cargo-mutants changes one expression of the code at a time, and runs the unit tests. A mutant
+//! that no test detects is a possible undetected fault. `.cargo/mutants.toml` lists the mutated
+//! files. An equivalent mutant, which no test can detect, is listed in `docs/privacy-testing.md`
+//! with the reason. Any other survivor is an error.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -18,10 +18,10 @@ const PAGE: &str = "docs/privacy-testing.md";
 /// A crate with mutants.
 struct Part {
     package: &'static str,
-    /// The crates whose unit tests meet its mutants.
+    /// Crates whose unit tests run on its mutants.
     tests: &'static [&'static str],
-    /// Filters for the unit tests that are near the mutants and quick. A mutant that passes these
-    /// tests meets all unit tests of those crates.
+    /// Filters for quick unit tests close to the mutants. A mutant that passes them is tested with
+    /// all unit tests of those crates.
     near: &'static [&'static str],
 }
 
@@ -54,7 +54,7 @@ const PARTS: [Part; 4] = [
     },
     Part {
         package: "smolfed-release",
-        // What a method, a source or an audit notices of a release is in the crate of the rounds.
+        // The crate of the rounds tests the effects of a release on methods, sources and audits.
         tests: &["smolfed-release", "smolfed-engine"],
         near: &[
             "admission",
@@ -75,8 +75,8 @@ const PARTS: [Part; 4] = [
     },
 ];
 
-/// Tests all mutants, or one shard of them, and fails if one survives that the page does not
-/// explain.
+/// Tests all mutants, or one shard of them, and fails if one survives without an explanation on the
+/// page.
 pub fn run(shard: Option<&str>) -> Result<(), Box<dyn Error>> {
     let installed = Command::new("cargo")
         .args(["mutants", "--version"])
@@ -113,14 +113,14 @@ pub fn run(shard: Option<&str>) -> Result<(), Box<dyn Error>> {
     Err(format!("{count} mutants survive: add a test, or the reason to {PAGE}").into())
 }
 
-/// Each shard writes to a folder of its own, so that shards can run side by side.
+/// Returns a separate output folder for each shard, so that shards can run in parallel.
 fn output_folder(shard: Option<&str>) -> PathBuf {
     let name = shard.map_or_else(|| "all".to_owned(), |shard| shard.replace('/', "-of-"));
     root().join("target/mutants").join(name)
 }
 
 impl Part {
-    /// Runs cargo-mutants on this crate; returns the mutants that no test noticed.
+    /// Runs cargo-mutants on this crate. Returns the undetected mutants.
     fn test(
         &self,
         folder: &Path,
@@ -132,15 +132,15 @@ impl Part {
         let status = Command::new("cargo")
             .args(["mutants", "--package", self.package])
             .args(self.tests.iter().flat_map(|name| ["--test-package", name]))
-            // That the unchanged code passes is `./test`'s business.
+            // `./test` checks that the unchanged code passes.
             .args(["--baseline", "skip", "--timeout", "120", "--output"])
             .arg(&output)
             .args(arguments)
-            // All steps share what is compiled; another shard must not wait for it.
+            // All steps share compiled code. Another shard must not wait for it.
             .env("CARGO_TARGET_DIR", folder.join("build"))
             .current_dir(root())
             .status()?;
-        // Its exit code 2 says that mutants survived, 3 that tests hung on some, which is noticed.
+        // Exit code 2 means that mutants survived, 3 that tests hung, which counts as detected.
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             return Err(format!("cargo mutants: {status}").into());
         }
@@ -149,7 +149,7 @@ impl Part {
     }
 }
 
-/// A regular expression that matches this text alone.
+/// Returns a regular expression that matches only this text.
 fn escaped(text: &str) -> String {
     let escape = |c: char| match r"\.+*?()|[]{}^$".contains(c) {
         true => format!("\\{c}"),
@@ -158,7 +158,7 @@ fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// `core/src/clip.rs:12:5: replace ..` without line and column, which change with every edit.
+/// Removes line and column from `core/src/clip.rs:12:5: replace ..`: they change with every edit.
 fn without_position(line: &str) -> String {
     let is_number =
         |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
@@ -170,7 +170,7 @@ fn without_position(line: &str) -> String {
     }
 }
 
-/// Those that the page does not name in a code span. In a table a `|` is written `\|`.
+/// Returns survivors that the page does not name in a code span. In a table, `|` is written `\|`.
 fn unexplained<'a>(survivors: &'a BTreeSet<String>, page: &str) -> Vec<&'a str> {
     let page = page.replace(r"\|", "|");
     let is_explained = |mutant: &&String| page.contains(&format!("`{mutant}`"));

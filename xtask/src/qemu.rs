@@ -10,7 +10,7 @@ use crate::board::Board;
 use crate::federation::{Federation, SIMULATED, named_or_built, provisioned, serve};
 use crate::toolchain::{Variant, firmware};
 
-/// Runs both, with the command line at `smolfed`, or an installed or built one without.
+/// Runs both. Without `smolfed`, uses an installed command line or builds it.
 pub fn run(board: &Board, smolfed: Option<&Path>) -> Result<(), Box<dyn Error>> {
     // A wrong path should fail before minutes of building.
     let smolfed = &step("command line", || named_or_built(smolfed, None))?;
@@ -40,7 +40,7 @@ pub fn run(board: &Board, smolfed: Option<&Path>) -> Result<(), Box<dyn Error>> 
     })
 }
 
-/// Names a step on standard error when it starts, and its duration when it has succeeded.
+/// Prints the name of a step on standard error at its start, and its duration on success.
 fn step<T>(
     name: &str,
     act: impl FnOnce() -> Result<T, Box<dyn Error>>,

@@ -1,5 +1,5 @@
-//! What the compiler does not check about the repository: no import cycle between files
-//! or sibling modules, no long line, no dead link or citation, no page that the book leaves out.
+//! Repository checks beyond the compiler's: no import cycle between files or sibling modules, no
+//! long line, no dead link or citation, no page missing from the book.
 
 use std::error::Error;
 use std::path::Path;
@@ -26,10 +26,10 @@ use modules::Modules;
 use repository::Repository;
 use sources::Sources;
 
-/// Checks the repository and prints what is wrong with it.
+/// Checks the repository and prints all violations.
 ///
 /// # Errors
-/// Any finding; a file that cannot be read or parsed.
+/// Any finding, or a file that cannot be read or parsed.
 pub fn run() -> Result<(), Box<dyn Error>> {
     let repository = Repository::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
     let pages = pages::read(&repository)?;

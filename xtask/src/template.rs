@@ -1,9 +1,9 @@
-//! `cargo xtask template FOLDER [NAME=VALUE]...`: makes a project of `firmware-example/template/`,
-//! as `cargo generate` does with the same placeholders.
+//! `cargo xtask template FOLDER [NAME=VALUE]...`: creates a project from
+//! `firmware-example/template/`, as `cargo generate` does with the same placeholders.
 //!
-//! `cargo-generate.toml` has the placeholders, their values, and the files of each choice. Of the
-//! language of `cargo generate`, files have `{{name}}`, and lines `{%- if name == "value" %}` and
-//! `{%- endif %}` around what belongs to one choice.
+//! `cargo-generate.toml` has the placeholders, their values, and the files of each choice. Files
+//! use a subset of the `cargo generate` language: `{{name}}`, and lines `{%- if name == "value" %}`
+//! and `{%- endif %}` around the text of one choice.
 
 pub mod build;
 
@@ -16,16 +16,16 @@ use toml::{Table, Value};
 
 use crate::toolchain::root;
 
-/// The file of `cargo generate`, which is not part of a project.
+/// Settings file of `cargo generate`, which is not part of a project.
 const SETTINGS: &str = "cargo-generate.toml";
 
-/// The ending of files that are no valid ones before the substitution.
+/// Extension of files that are invalid before the substitution.
 const ENDING: &str = ".liquid";
 
 /// Placeholders for crates of this repository, with their folders.
 const CRATES: [(&str, &str); 2] = [("smolfed", "core"), ("memory", "firmware-example/memory")];
 
-/// Placeholders with their values, and the files that belong to other choices.
+/// Placeholders with their values, and the files of other choices.
 struct Choices {
     values: BTreeMap<String, String>,
     ignored: Vec<String>,
@@ -39,8 +39,8 @@ pub fn run(folder: &str, given: &[&str]) -> Result<(), Box<dyn Error>> {
     make(to, given)
 }
 
-/// Makes a project in a folder that does not exist. It has the crates of this copy of the
-/// repository, unless others are given.
+/// Creates a project in a new folder. It uses the crates of this copy of the repository, unless
+/// others are given.
 pub fn make(to: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
     let crates = CRATES.map(|(name, folder)| format!("{name}=path = {:?}", root().join(folder)));
     let of_crates = crates.iter().map(String::as_str);
@@ -51,7 +51,7 @@ pub fn make(to: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
     choices.copy(&from, "", to)
 }
 
-/// The values that a placeholder can have.
+/// Returns the allowed values of a placeholder.
 pub fn choices(name: &str) -> Result<Vec<String>, Box<dyn Error>> {
     let path = root().join("firmware-example/template").join(SETTINGS);
     let settings: Table = fs::read_to_string(path)?.parse()?;
@@ -66,7 +66,7 @@ fn listed(settings: &Table, name: &str) -> Vec<String> {
 }
 
 impl Choices {
-    /// The defaults, unless a value is given.
+    /// Returns the defaults, with the given values.
     fn new(settings: &Table, given: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut values = BTreeMap::new();
         values.insert("project-name".to_owned(), "smolfed-client".to_owned());
@@ -94,7 +94,7 @@ impl Choices {
         Ok(Self { values, ignored })
     }
 
-    /// Copies the folder `inner` of `from`, with values in the places of placeholders.
+    /// Copies the folder `inner` of `from`, with values substituted for placeholders.
     fn copy(&self, from: &Path, inner: &str, to: &Path) -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(to)?;
         for entry in fs::read_dir(from.join(inner))? {
@@ -117,7 +117,7 @@ impl Choices {
         Ok(())
     }
 
-    /// The text of a file.
+    /// Substitutes the placeholders in the text of a file.
     fn substituted(&self, text: &str) -> Result<String, String> {
         let mut lines = Vec::new();
         let mut condition = None;
@@ -128,7 +128,7 @@ impl Choices {
                     (tag, None) => Some(self.holds(tag)?),
                     (tag, Some(_)) => return Err(format!("`{tag}` within another `if`")),
                 };
-                // `{%-` takes empty lines before it away.
+                // `{%-` removes empty lines before it.
                 if lines.last().is_some_and(|line: &&str| line.is_empty()) {
                     return Err("an empty line before `{%-`".into());
                 }
@@ -149,7 +149,7 @@ impl Choices {
         }
     }
 
-    /// Whether `if NAME == "VALUE"` holds.
+    /// Returns whether `if NAME == "VALUE"` holds.
     fn holds(&self, tag: &str) -> Result<bool, String> {
         let condition = tag
             .strip_prefix("if ")
@@ -163,13 +163,13 @@ impl Choices {
     }
 }
 
-/// The tag of a line that has no other text.
+/// Returns the tag of a line without other text.
 fn tag(line: &str) -> Option<&str> {
     let tag = line.strip_prefix("{%-")?.strip_suffix("%}")?;
     Some(tag.trim())
 }
 
-/// The files that the tables `[conditional.'NAME != "VALUE"']` leave out.
+/// Returns the files excluded by the tables `[conditional.'NAME != "VALUE"']`.
 fn ignored(
     settings: &Table,
     values: &BTreeMap<String, String>,

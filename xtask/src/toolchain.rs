@@ -1,13 +1,13 @@
-//! Which toolchain builds for a target, and the firmware built with it.
+//! Selection of a target's toolchain, and the firmware built with it.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Debian's packages: a compiler, its library's sources, and a linker.
+/// Debian packages: a compiler, its library sources, and a linker.
 const PACKAGES: &str = "rustc-web cargo-web rust-web-src lld";
 
-/// There is no toolchain for the target.
+/// The target has no toolchain.
 #[derive(Debug)]
 pub struct Missing(String);
 
@@ -23,23 +23,23 @@ impl std::fmt::Display for Missing {
 
 impl Error for Missing {}
 
-/// A way to build the firmware.
+/// A variant of the firmware build.
 pub struct Variant<'a> {
-    /// The folder of its workspace, from the root of the repository.
+    /// The folder of its workspace, relative to the repository root.
     pub workspace: &'a str,
     /// The folder in `target/`.
     pub folder: &'static str,
     /// Overrides the profile's "s".
     pub opt_level: Option<&'static str>,
     pub features: &'static [&'static str],
-    /// Whether the default features are on.
+    /// Whether the default features are enabled.
     pub is_whole: bool,
-    /// Programs to build; all if empty.
+    /// Programs to build, or all if empty.
     pub programs: &'static [&'static str],
 }
 
 impl Variant<'_> {
-    /// As users build it.
+    /// The default build of users.
     pub const DEFAULT: Self = Self {
         workspace: "firmware-example",
         folder: "firmware",
@@ -49,14 +49,14 @@ impl Variant<'_> {
         programs: &[],
     };
 
-    /// The self-tests and the bench, beside the programs of users.
+    /// The self-tests and the bench, in addition to the users' programs.
     pub const TESTS: Self = Self {
         features: &["hazmat"],
         programs: &["selftest", "shapes", "bench"],
         ..Self::DEFAULT
     };
 
-    /// The client that greets with X25519.
+    /// The client with X25519 handshakes.
     pub const X25519: Self = Self {
         folder: "firmware-x25519",
         features: &["x25519"],
@@ -64,7 +64,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client whose secrets are in a secure element.
+    /// The client with its secrets in a secure element.
     pub const ELEMENT: Self = Self {
         folder: "firmware-element",
         features: &["element"],
@@ -80,7 +80,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client for rounds of central trust alone.
+    /// The client for rounds with central trust only.
     pub const CENTRAL: Self = Self {
         folder: "firmware-central",
         is_whole: false,
@@ -88,7 +88,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client whose updates helpers unmask.
+    /// The client whose updates are unmasked by helpers.
     pub const MASKS: Self = Self {
         folder: "firmware-masks",
         features: &["masks"],
@@ -104,7 +104,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The clients that take models in 16 bits.
+    /// The clients that accept 16-bit models.
     pub const SHORT: Self = Self {
         folder: "firmware-short",
         features: &["short"],
@@ -112,7 +112,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client with Embassy on one board, which gives feature and program their name.
+    /// The client with Embassy on one board, whose name is also that of the feature and program.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
             workspace: "firmware-example/embassy",
@@ -124,19 +124,19 @@ impl Variant<'_> {
     }
 }
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// The folder of cargo's output.
+/// Returns cargo's output folder.
 pub fn target_dir() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
-/// Builds the firmware; returns the folder of its programs.
+/// Builds the firmware. Returns the folder of its programs.
 pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn Error>> {
     let dir = target_dir().join(variant.folder);
     let mut command = cargo(target, "build")?;
@@ -144,7 +144,7 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
         .current_dir(root().join(variant.workspace))
         .args(["--release", "--locked", "--target", target, "--target-dir"])
         .arg(&dir)
-        // Flags for the host are not meant for the board.
+        // Host flags do not apply to the board.
         .env_remove("RUSTFLAGS");
     if let Some(level) = variant.opt_level {
         command.args(["--config", &format!("profile.release.opt-level={level}")]);
@@ -165,7 +165,7 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
     Ok(dir.join(target).join("release"))
 }
 
-/// `cargo build`, or another command that builds, with a toolchain that has the target's library,
+/// Returns `cargo build`, or another build command, with a toolchain that has the target's library
 /// or can build it.
 pub fn cargo(target: &str, subcommand: &str) -> Result<Command, Missing> {
     if installed(target) || added(target) {
@@ -190,8 +190,8 @@ pub fn cargo(target: &str, subcommand: &str) -> Result<Command, Missing> {
     command
         .args([subcommand, "-Zbuild-std=core"])
         .env(format!("CARGO_TARGET_{linker}_LINKER"), "ld.lld")
-        // The library's sources need their own compiler, a stable one, which refuses -Z without
-        // this.
+        // The library's sources need the matching stable compiler, which refuses -Z without this
+        // variable.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTC", "/usr/bin/rustc")
         // Both select the toolchain that runs this program.
@@ -200,7 +200,7 @@ pub fn cargo(target: &str, subcommand: &str) -> Result<Command, Missing> {
     Ok(command)
 }
 
-/// Whether the compiler has the target's library.
+/// Returns whether the compiler has the target's library.
 fn installed(target: &str) -> bool {
     let output = Command::new("rustc").args(["--print", "sysroot"]).output();
     let Some(sysroot) = output
@@ -216,7 +216,7 @@ fn installed(target: &str) -> bool {
     library.exists()
 }
 
-/// Whether rustup could install it.
+/// Returns whether rustup could install the library.
 fn added(target: &str) -> bool {
     let status = Command::new("rustup")
         .args(["target", "add", target])

@@ -1,6 +1,6 @@
 //! The built-in digits (E. Alpaydin and C. Kaynak 1998, "Optical Recognition of Handwritten
-//! Digits", UCI Machine Learning Repository, <https://doi.org/10.24432/C50P49>, CC BY 4.0), dealt
-//! to two halves row by row.
+//! Digits", UCI Machine Learning Repository, <https://doi.org/10.24432/C50P49>, CC BY 4.0), with
+//! alternate rows in two halves.
 
 use std::error::Error;
 use std::fs::File;
@@ -10,12 +10,12 @@ use flate2::read::GzDecoder;
 
 use crate::toolchain::root;
 
-/// From the root of the repository.
+/// Path of the digits, relative to the repository root.
 const FILE: &str = "runner/data/assets/digits/optdigits_8x8.csv.gz";
 
-/// An image and what it shows.
+/// An image and its class.
 pub struct Digit {
-    /// 64 pixels from 0 to 16, row after row.
+    /// 64 pixels from 0 to 16, in row order.
     pub pixels: Vec<i8>,
     pub class: u8,
 }
@@ -26,16 +26,16 @@ impl Digit {
     }
 }
 
-/// Who has a digit.
+/// Owner of a digit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Half {
-    /// Rows 1, 3, 5 ..: the backbone is trained on them.
+    /// Rows 1, 3, 5 .., used to train the backbone.
     Public,
-    /// Rows 2, 4, 6 ..: the backbone has not seen them.
+    /// Rows 2, 4, 6 .., unseen by the backbone.
     Devices,
 }
 
-/// The digits of a half, in the order of the set.
+/// Reads the digits of a half, in their original order.
 pub fn read(half: Half) -> Result<Vec<Digit>, Box<dyn Error>> {
     let mut text = String::new();
     GzDecoder::new(File::open(root().join(FILE))?).read_to_string(&mut text)?;

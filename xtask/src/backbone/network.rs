@@ -1,12 +1,12 @@
-//! The trained network, as it lies in `model.safetensors`: two blocks of convolution, rectifier and
-//! largest value of a square, in 64 bits.
+//! The trained network in `model.safetensors`: two blocks of convolution, rectifier and maximum
+//! pooling, in 64 bits.
 
 use std::error::Error;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// A convolution of 3 × 3.
+/// A 3 × 3 convolution.
 pub struct Block {
     /// `[outputs][inputs][3][3]`.
     weights: Vec<f64>,
@@ -14,11 +14,11 @@ pub struct Block {
     pub inputs: usize,
 }
 
-/// The blocks below the head.
+/// Blocks below the head.
 pub struct Network(pub Vec<Block>);
 
 impl Network {
-    /// Source of the format: <https://github.com/huggingface/safetensors>.
+    /// Reads a file in this format: <https://github.com/huggingface/safetensors>.
     pub fn read(path: &Path) -> Result<Self, Box<dyn Error>> {
         let bytes = std::fs::read(path)?;
         let (length, rest) = bytes.split_first_chunk().ok_or("no length")?;
@@ -41,7 +41,7 @@ impl Network {
     }
 }
 
-/// The values of a tensor, and its shape.
+/// Returns the values of a tensor, and its shape.
 fn tensor(
     header: &Value,
     data: &[u8],
@@ -68,7 +68,7 @@ fn tensor(
 }
 
 impl Block {
-    /// The kernel of an output: for its nine places, row after row, the inputs.
+    /// Returns the kernel of an output: for each of its nine places, in row order, the inputs.
     pub fn kernel(&self, output: usize) -> [Vec<f64>; 9] {
         std::array::from_fn(|place| {
             let inputs = (0..self.inputs).map(|input| (output * self.inputs + input) * 9 + place);
@@ -76,7 +76,7 @@ impl Block {
         })
     }
 
-    /// A quarter as many pixels, of an image of `side` × `side` pixels: each has its channels.
+    /// Returns the pooled pixels, a quarter of a `side` × `side` image, each with its channels.
     pub fn apply(&self, image: &[Vec<f64>], side: usize) -> Vec<Vec<f64>> {
         let kernels: Vec<_> = (0..self.biases.len()).map(|o| self.kernel(o)).collect();
         let rows = (0..side).step_by(2);
@@ -94,7 +94,7 @@ impl Block {
     }
 }
 
-/// The products of a kernel at a pixel, with zeros beside the image.
+/// Sums the products of a kernel at a pixel, with zeros outside the image.
 fn sum(kernel: &[Vec<f64>; 9], image: &[Vec<f64>], side: usize, at: usize) -> f64 {
     let mut sum = 0.0;
     for (place, weights) in kernel.iter().enumerate() {

@@ -1,9 +1,9 @@
-//! The network in integers of 8 bits, as `firmware-example/src/backbone.rs` computes it, written as
-//! its weights.
+//! The network in 8-bit integers, as computed by `firmware-example/src/backbone.rs`, written as its
+//! weights.
 //!
-//! Scales are those of TensorFlow Lite's quantisation after training: of weights the largest
-//! magnitude of an output channel over 127, of activations the largest value that occurs in the
-//! public digits over the steps that there are.
+//! Scales follow TensorFlow Lite's post-training quantisation. A weight scale is the largest
+//! magnitude of an output channel over 127. An activation scale is the largest value on the public
+//! digits over the number of available steps.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -12,20 +12,20 @@ use super::digits::Digit;
 use super::frozen::{CHANNELS, HIDDEN, SIDE};
 use super::network::{Block, Network};
 
-/// The value of a pixel's unit: pixels are their own integers.
+/// Value of one pixel unit: pixels are integers already.
 const PIXEL: f64 = 1.0 / 16.0;
 
-/// Magnitudes of a bias at which 32 bits are enough for all sums.
+/// Largest magnitude of a bias for which 32 bits are enough for all sums.
 const MAX_BIAS: f64 = 16_777_216.0;
 
-/// How values lie in `i8`.
+/// Representation of values in `i8`.
 struct Format {
-    /// The value of a unit.
+    /// Value of one unit.
     scale: f64,
     zero: i8,
 }
 
-/// What the file begins with.
+/// Beginning of the file.
 const BEGIN: &str = "\
 //! The weights of the backbone, as `cargo xtask backbone train` writes them: trained on the rows 1,
 //! 3, 5 .. of the built-in digits (E. Alpaydin and C. Kaynak 1998, \"Optical Recognition of
@@ -35,7 +35,7 @@ const BEGIN: &str = "\
 use super::convolution::{Convolution, Output};
 ";
 
-/// The file of the weights, before rustfmt.
+/// Returns the weights file, before rustfmt.
 pub fn source(network: &Network, digits: &[Digit]) -> Result<String, Box<dyn Error>> {
     let [first, second] = network.0.as_slice() else {
         return Err("the network has other layers".into());
@@ -116,7 +116,7 @@ fn block(
     Ok(())
 }
 
-/// m in units of 2⁻³¹ and n with `ratio` = m · 2⁻ⁿ and 1/2 ≤ m < 1.
+/// Returns m in units of 2⁻³¹ and n with `ratio` = m · 2⁻ⁿ and 1/2 ≤ m < 1.
 fn multiplier(ratio: f64) -> Result<(i32, u8), Box<dyn Error>> {
     let mut shift = 0;
     let mut mantissa = ratio;

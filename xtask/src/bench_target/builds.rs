@@ -1,4 +1,4 @@
-//! The flash of the client with fewer or more features of the core, as a table of Markdown.
+//! Flash of the client with fewer or more core features, as a Markdown table.
 
 use std::error::Error;
 
@@ -6,17 +6,17 @@ use super::tables::grouped;
 use crate::elf::Sizes;
 use crate::toolchain::{Variant, firmware};
 
-/// Around the table in `docs/targets.md`.
+/// Start marker of the table in `docs/targets.md`.
 pub const BEGIN: &str = "<!-- begin: cargo xtask bench-target builds -->\n";
 
-/// Processors with their targets, and the two arithmetics of a client.
+/// Processors with their targets. Each has both arithmetics of a client.
 const PROCESSORS: [(&str, &str); 2] = [
     ("Cortex-M4F", "thumbv7em-none-eabihf"),
     ("Cortex-M0", "thumbv6m-none-eabi"),
 ];
 const PROGRAMS: [(&str, &str); 2] = [("bare", "`f32`"), ("bare-integer", "integer")];
 
-/// A title, whether the default features are on, and the features besides.
+/// A title, whether the default features are enabled, and additional features.
 type Build = (&'static str, bool, &'static [&'static str]);
 
 const BUILDS: [Build; 9] = [
@@ -47,7 +47,7 @@ const BUILDS: [Build; 9] = [
     ("with `reports`", true, &["reports"]),
 ];
 
-/// Builds each, and returns the table.
+/// Builds each variant and returns the table.
 pub fn table() -> Result<String, Box<dyn Error>> {
     let columns = PROCESSORS.iter().flat_map(|(processor, _)| {
         let of = move |(_, arithmetic): &(&str, &str)| format!("{processor}, {arithmetic}");
@@ -65,7 +65,7 @@ pub fn table() -> Result<String, Box<dyn Error>> {
     Ok(page + "\n")
 }
 
-/// Bytes of flash by processor, and then by arithmetic.
+/// Returns the bytes of flash by processor, then by arithmetic.
 fn flash((_, is_whole, features): Build) -> Result<[u64; 4], Box<dyn Error>> {
     let variant = Variant {
         folder: "firmware-builds",

@@ -25,7 +25,7 @@
 //! cycles, and multiplications and divisions take longest. Arm has published no table for the
 //! Cortex-M33, which is weighed as a Cortex-M4F.
 
-/// Whose weights.
+/// A processor core with its weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Core {
     M0,
@@ -38,12 +38,12 @@ pub enum Core {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     pub cycles: u64,
-    /// More of them if the next instruction is another one than the one behind.
+    /// Additional cycles if the next executed instruction is not the following one.
     pub refill: u64,
 }
 
 impl Core {
-    /// The core of a target.
+    /// Returns the core of a target.
     pub fn of(target: &str) -> Self {
         match target.split_once('-').map_or(target, |(first, _)| first) {
             "thumbv6m" => Self::M0,
@@ -53,7 +53,7 @@ impl Core {
         }
     }
 
-    /// The weight of an instruction, as QEMU's disassembler prints it.
+    /// Returns the weight of an instruction, as printed by QEMU's disassembler.
     pub fn weigh(self, name: &str, operands: &str) -> Weight {
         match self {
             Self::Rv32 => risc_v(name),
@@ -65,7 +65,7 @@ impl Core {
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let is_m3 = self == Self::M3;
         let cycles = if starts(&["ldm", "stm", "push", "pop", "vldm", "vstm", "vpush", "vpop"]) {
-            // A Cortex-M0 takes one more to return.
+            // A Cortex-M0 takes one more cycle to return.
             1 + words(operands) + u64::from(self == Self::M0 && operands.contains("pc"))
         } else if starts(&["ldrd", "strd"])
             || starts(&["vldr", "vstr"]) && operands.starts_with('d')
@@ -95,7 +95,7 @@ impl Core {
     }
 }
 
-/// Words in a list of registers: those of two words are called `d`.
+/// Counts the words in a register list. Names of two-word registers start with `d`.
 fn words(operands: &str) -> u64 {
     let (_, list) = operands.split_once('{').unwrap_or_default();
     let registers = list.split(',').map(str::trim);

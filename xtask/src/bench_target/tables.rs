@@ -1,4 +1,4 @@
-//! The measurements as Markdown tables.
+//! Measurements as Markdown tables.
 
 use std::collections::BTreeMap;
 use std::fmt::{Error, Write as _};
@@ -7,26 +7,26 @@ use crate::board::Board;
 use crate::elf::Sizes;
 use crate::federation::SMALL_RAM;
 
-/// How the bench was built.
+/// Variants of the bench build.
 const VARIANTS: [&str; 3] = [
     "opt-level 3",
     "opt-level \"s\"",
     "opt-level 3, with `micromath`",
 ];
 
-/// An operation that the bench measures.
+/// An operation measured by the bench.
 struct Operation {
     title: &'static str,
-    /// What the bench prints, added up.
+    /// Outputs of the bench to add.
     counts: &'static [&'static str],
-    /// Of which this is subtracted.
+    /// Outputs to subtract.
     less: &'static [&'static str],
-    /// How often the bench repeats it.
+    /// Number of repetitions in the bench.
     repeats: u32,
 }
 
 impl Operation {
-    /// Its number, from what was measured under these names.
+    /// Returns its value from the measurements under these names.
     fn of(&self, measured: impl Fn(&str) -> Option<u64>) -> Option<u64> {
         let sum = |names: &[&str]| names.iter().map(|name| measured(name)).sum::<Option<u64>>();
         let difference = sum(self.counts)?.checked_sub(sum(self.less)?)?;
@@ -124,8 +124,8 @@ const OPERATIONS: [Operation; 27] = [
 /// Bytes of three vectors of 650 parameters: global model, local model, update.
 const VECTORS: u64 = 3 * 650 * 4;
 
-/// Bytes for samples: windows of 64 values with their classes, the number of windows seen, and the
-/// order of up to 64 samples in an epoch.
+/// Returns the bytes for samples: windows of 64 values with their classes, the number of windows
+/// seen, and the order of up to 64 samples in an epoch.
 const fn samples(board: &Board) -> u64 {
     board.windows as u64 * (64 * 4 + 2) + 4 + 64 * 4
 }
@@ -135,23 +135,23 @@ pub type Counts = BTreeMap<String, u64>;
 
 /// The client with a network.
 pub struct NetworkSizes {
-    /// Its flash, with what it borrows from a host.
+    /// Its flash, including code for host facilities.
     pub flash: u64,
-    /// The same of the client with the softmax model.
+    /// Flash of the client with the softmax model.
     pub client_flash: u64,
     pub stack: u64,
 }
 
-/// A client that computes the features of a camera's images.
+/// A client that computes image features of a camera.
 pub struct CameraSizes {
-    /// As [`CAMERAS`] has it.
+    /// Name, as in [`CAMERAS`].
     pub program: &'static str,
-    /// Its flash, with what it borrows from a host.
+    /// Its flash, including code for host facilities.
     pub flash: u64,
     pub stack: u64,
 }
 
-/// Such programs, and what they print of themselves.
+/// Camera programs and their descriptions.
 pub const CAMERAS: [(&str, &str); 3] = [
     ("backbone", "frozen backbone, integer"),
     ("gradients-integer", "gradients, integer"),
@@ -167,13 +167,13 @@ pub struct Measurement {
     pub stack: u64,
     pub network: NetworkSizes,
     pub cameras: Vec<CameraSizes>,
-    /// In the order of [`VARIANTS`].
+    /// Counts in the order of [`VARIANTS`].
     pub counts: [Counts; 3],
-    /// Modelled cycles of the first two.
+    /// Modelled cycles of the first two variants.
     pub cycles: [Counts; 2],
 }
 
-/// All tables.
+/// Returns all tables.
 pub fn tables(boards: &[Measurement]) -> Result<String, Error> {
     let mut page = String::new();
     sizes(boards, &mut page)?;
@@ -225,7 +225,7 @@ fn sizes(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes for samples of a network: windows with their classes, and their order.
+/// Returns the bytes for samples of a network: windows with their classes, and their order.
 const fn windows(board: &Board, features: u64) -> u64 {
     board.windows as u64 * (features * 4 + 2) + 4 + 64 * 4
 }
@@ -274,7 +274,7 @@ fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Features and parameters of a program on this board; `firmware-example/build.rs` has the cells.
+/// Features and parameters of a program on this board. `firmware-example/build.rs` has the cells.
 const fn camera_features(board: &Board, program: &str) -> [u64; 2] {
     let features = match (program.as_bytes(), board.ram.length < SMALL_RAM) {
         (b"backbone", _) => 64,
@@ -392,7 +392,7 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(page)
 }
 
-/// 1,234,567
+/// Formats a number as 1,234,567.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();

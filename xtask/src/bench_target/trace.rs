@@ -1,8 +1,7 @@
 //! Modelled cycles of the bench, from an execution trace of QEMU.
 //!
-//! `-d in_asm` prints each block of instructions when it is translated, `-d exec,nochain` its
-//! address whenever it is executed. Which branches were taken follows from the block that comes
-//! next.
+//! `-d in_asm` prints each block of instructions when it is translated, and `-d exec,nochain` its
+//! address whenever it is executed. The next block shows whether a branch was taken.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -14,14 +13,14 @@ use super::cycles::{Core, Weight};
 use crate::board::Board;
 use crate::elf::function;
 
-/// What was executed between two places.
+/// Executed instructions between two places.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     pub instructions: u64,
     pub cycles: u64,
 }
 
-/// Runs the bench; returns the names that it prints, each with the cost of what it counted.
+/// Runs the bench. Returns the names in its output, each with the cost of the counted work.
 pub fn traced(board: &Board, program: &Path) -> Result<HashMap<String, Cost>, Box<dyn Error>> {
     let mut command = board.printing(program)?;
     command.args(["-monitor", "none", "-append", "traced"]);
@@ -48,9 +47,9 @@ pub fn traced(board: &Board, program: &Path) -> Result<HashMap<String, Cost>, Bo
 #[derive(Clone, Copy, Default)]
 struct Block {
     cost: Cost,
-    /// Of the last instruction.
+    /// Refill cycles of the last instruction.
     refill: u64,
-    /// The address behind it.
+    /// The address after the block.
     end: u32,
 }
 
@@ -78,13 +77,13 @@ struct Instruction {
 
 struct Trace {
     core: Core,
-    /// The functions of the bench around what it counts.
+    /// Functions around the counted work in the bench.
     begin: u32,
     end: u32,
     blocks: HashMap<u32, Block>,
-    /// The block that is being translated.
+    /// The block under translation.
     translated: Option<u32>,
-    /// The block that is being executed.
+    /// The block under execution.
     current: Option<u32>,
     /// The sum since `begin`, if there is no `end` yet.
     open: Option<Cost>,
@@ -117,7 +116,7 @@ impl Trace {
             } else if line.starts_with("IN:") {
                 self.translated = None;
             } else if line.starts_with("Stopped") {
-                // The block that was to be executed was not; it will be.
+                // The block was not executed, but will be.
                 self.current = None;
             }
             line.clear();
@@ -125,7 +124,7 @@ impl Trace {
         Ok(())
     }
 
-    /// Adds to the block that is being translated; it takes the place of an earlier translation.
+    /// Adds to the block under translation, which replaces an earlier translation.
     fn translate(&mut self, instruction: Instruction) {
         let start = self.translated.unwrap_or_else(|| {
             self.blocks.remove(&instruction.address);
@@ -135,7 +134,7 @@ impl Trace {
         self.blocks.entry(start).or_default().add(instruction);
     }
 
-    /// `0x00000048:  f02c fe08  bl       #0x2cc5c`, or with the eight digits of RISC-V.
+    /// Parses `0x00000048:  f02c fe08  bl       #0x2cc5c`, or the eight-digit form of RISC-V.
     fn instruction(&self, line: &str) -> Option<Instruction> {
         let (address, rest) = line.strip_prefix("0x")?.split_once(':')?;
         let mut words = rest.split_whitespace();
@@ -172,8 +171,8 @@ impl Trace {
         self.current = Some(address);
     }
 
-    /// The costs by the lines that were printed. Each count is of two intervals, the first of them
-    /// empty, and has a line of its own.
+    /// Assigns the costs to the printed lines. Each count has its own line and two intervals, the
+    /// first of which is empty.
     fn named(&self, printed: &str) -> Result<HashMap<String, Cost>, Box<dyn Error>> {
         let (counts, _) = self.intervals.as_chunks();
         let lines = printed.lines().filter_map(|line| line.split_once(' '));
@@ -193,7 +192,7 @@ impl Trace {
     }
 }
 
-/// The address of the block in `Trace 0: 0x7f… [00800408/0002cc5c/00000110/ff000200] name`.
+/// Parses the address of the block in `Trace 0: 0x7f… [00800408/0002cc5c/00000110/ff000200] name`.
 fn executed(line: &str) -> Option<u32> {
     let (_, place) = line.split_once('[')?;
     let address = place.split('/').nth(1)?;
@@ -204,7 +203,7 @@ fn executed(line: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Two counts; the loop of the second one is executed twice.
+    /// Two counts. The loop of the second one is executed twice.
     const LOG: &str = "\
 IN: begin
 0x00000010:  f000 f800  bl       #0x100
@@ -229,7 +228,7 @@ Trace 0: 0x7f [0/00000024/0/0] end
 
     #[test]
     fn a_taken_branch_refills_the_pipeline() {
-        // A call; load and branch, taken; the same, not taken.
+        // A call, then a load and a taken branch, then a load and a branch that is not taken.
         let cycles = (1 + 2) + (2 + 1 + 2) + (2 + 1);
         let instructions = 5;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Folders of files, packed.
+//! Packed folders of files.
 
 use std::error::Error;
 use std::fs;
@@ -9,7 +9,7 @@ use super::library::Library;
 use super::machine::Machine;
 use crate::toolchain::{root, target_dir};
 
-/// Files and whole folders beside the library of a target.
+/// Files and folders next to a target's library.
 const FILES: [(&str, &str); 11] = [
     ("c/include/smolfed.h", "include/smolfed.h"),
     ("c/README.md", "README.md"),
@@ -33,13 +33,13 @@ const FILES: [(&str, &str); 11] = [
     LICENCES[1],
 ];
 
-/// In every archive.
+/// Licence files of every archive.
 pub const LICENCES: [(&str, &str); 2] = [
     ("LICENSE-MIT", "LICENSE-MIT"),
     ("LICENSE-APACHE", "LICENSE-APACHE"),
 ];
 
-/// The head of the file SIZES.
+/// Header of the file SIZES.
 pub const SIZES: &str = "\
 Bytes that the library adds to a program: a client that opens a device, adds samples, passes
 bytes, trains and predicts, compiled with -Os and linked with --gc-sections. The memory of the
@@ -47,7 +47,7 @@ device is extra: sf_memory_bytes. The text contains code and constants.
 
 ";
 
-/// The archive of a target.
+/// Packs the archive of a target.
 ///
 /// # Errors
 /// A file cannot be copied, or `tar` fails.
@@ -72,12 +72,12 @@ pub fn of_target(library: &Library) -> Result<PathBuf, Box<dyn Error>> {
     content.pack()
 }
 
-/// The version of the workspace.
+/// Returns the version of the workspace.
 pub fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// A file with the version, and the names of its target.
+/// Inserts the version and the names of the target into a file.
 fn filled(text: &str, target: &str) -> String {
     let machine = Machine::of(target);
     let machine = machine.as_ref();
@@ -95,17 +95,17 @@ fn filled(text: &str, target: &str) -> String {
         .replace("@FLAGS@", &linked.join(" "))
 }
 
-/// A folder that becomes an archive of its name.
+/// A folder that becomes an archive with the same name.
 pub struct Content {
     folder: PathBuf,
     name: String,
 }
 
 impl Content {
-    /// An empty folder.
+    /// Creates an empty folder.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     pub fn new(name: &str) -> Result<Self, Box<dyn Error>> {
         let folder = target_dir().join("c-library");
         let content = folder.join(name);
@@ -117,7 +117,7 @@ impl Content {
         Ok(Self { folder, name })
     }
 
-    /// The path of a file.
+    /// Returns the path of a file.
     pub fn path(&self, file: &str) -> PathBuf {
         self.folder.join(&self.name).join(file)
     }

@@ -1,4 +1,4 @@
-//! The packages for Zephyr, ESP-IDF and Arduino: each has the libraries of several targets.
+//! Packages for Zephyr, ESP-IDF and Arduino, each with the libraries of several targets.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -12,9 +12,9 @@ pub struct Framework {
     name: &'static str,
     /// Its files in the repository.
     folder: &'static str,
-    /// The folder in the archive that has everything.
+    /// The top folder of the archive.
     inside: &'static str,
-    /// The header, and the folder of the files that it shares with the examples.
+    /// The header, and the folder of the files shared with the examples.
     header: &'static str,
     example: &'static str,
     shared: &'static [&'static str],
@@ -52,7 +52,7 @@ pub const FRAMEWORKS: [Framework; 3] = [
     Framework {
         name: "smolfed-esp-idf",
         folder: "c/packages/esp-idf",
-        // ESP-IDF calls a component by the name of its folder.
+        // ESP-IDF names a component after its folder.
         inside: "smolfed",
         header: "include/smolfed.h",
         example: "examples/uart/main",
@@ -92,8 +92,7 @@ pub const FRAMEWORKS: [Framework; 3] = [
 ];
 
 impl Framework {
-    /// Packs the libraries, and names the targets without one. Without any library there is no
-    /// archive.
+    /// Packs the libraries and reports missing targets. Without any library, creates no archive.
     ///
     /// # Errors
     /// A file cannot be copied, or `tar` fails.

@@ -12,11 +12,11 @@ use crate::toolchain::{cargo, root, target_dir};
 /// The profile of the library, and its folder in `target/`.
 const PROFILE: &str = "firmware";
 
-/// A library that was built.
+/// A built library.
 pub struct Library {
     pub target: String,
     pub path: PathBuf,
-    /// Its sizes in words.
+    /// Report of its sizes.
     pub sizes: String,
 }
 
@@ -24,7 +24,7 @@ impl Library {
     /// Builds the library of a target, and measures it.
     ///
     /// # Errors
-    /// A missing toolchain, and a library that does not compile or link.
+    /// A missing toolchain, or a library that does not compile or link.
     pub fn build(target: &str, is_host: bool) -> Result<Self, Box<dyn Error>> {
         let mut command = cargo(target, "rustc")?;
         command
@@ -33,7 +33,7 @@ impl Library {
             .args(["--crate-type", "staticlib", "--target", target])
             .arg("--target-dir")
             .arg(target_dir())
-            // Flags for the host are not meant for a board.
+            // Host flags do not apply to a board.
             .env_remove("RUSTFLAGS");
         if !is_host {
             command.args(["--features", "bare-metal"]);
@@ -53,9 +53,9 @@ impl Library {
     }
 }
 
-/// Removes the debug information of Rust's own library and, for boards, the tables for unwinding: a
-/// linker script that does not discard them would put 6 KB into the flash of RISC-V. Without a tool
-/// for the target the library stays larger.
+/// Removes the debug information of Rust's own library and, for boards, the unwind tables. A linker
+/// script that keeps them would put 6 KB into the flash of RISC-V. Without a tool for the target,
+/// the library stays larger.
 fn strip(target: &str, library: &Path) -> Result<(), Box<dyn Error>> {
     let Some(machine) = Machine::of(target) else {
         return Ok(());
@@ -79,10 +79,10 @@ fn strip(target: &str, library: &Path) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// The target of this machine.
+/// Returns the target of this machine.
 ///
 /// # Errors
-/// No Rust compiler.
+/// There is no Rust compiler.
 pub fn host() -> Result<String, Box<dyn Error>> {
     let output = Command::new("rustc").arg("-vV").output()?;
     let text = String::from_utf8(output.stdout)?;

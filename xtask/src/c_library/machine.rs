@@ -1,11 +1,11 @@
-//! How C programs for a target are compiled and linked.
+//! Compiler and linker settings of C programs for a target.
 
 /// A compiler with the flags of a target.
 pub struct Machine {
     pub compiler: &'static str,
     pub strip: &'static str,
     pub flags: &'static [&'static str],
-    /// Libraries of the system that the library needs.
+    /// System libraries that the library needs.
     pub libraries: &'static [&'static str],
 }
 
@@ -23,7 +23,7 @@ const RISCV: Machine = Machine {
 };
 
 impl Machine {
-    /// The compiler of a target, or `None` for an unknown target.
+    /// Returns the compiler of a target, or `None` for an unknown target.
     pub fn of(target: &str) -> Option<Self> {
         let machine = match target {
             "thumbv6m-none-eabi" => Self {
@@ -64,7 +64,7 @@ impl Machine {
                 compiler: "cc",
                 strip: "strip",
                 flags: &[],
-                // Of Rust's standard library. Newer versions of the C library contain them.
+                // Needed by Rust's standard library. Newer versions of the C library contain them.
                 libraries: &["pthread", "dl", "m"],
             },
             _ => return None,
@@ -72,7 +72,7 @@ impl Machine {
         Some(machine)
     }
 
-    /// Whether programs have an operating system.
+    /// Returns whether programs have an operating system.
     pub fn is_hosted(&self) -> bool {
         self.compiler == "cc"
     }

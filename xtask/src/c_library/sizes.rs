@@ -1,4 +1,4 @@
-//! The bytes that the library adds to a program: a small client, linked with `--gc-sections`.
+//! Bytes that the library adds to a program: a small client, linked with `--gc-sections`.
 
 use std::error::Error;
 use std::fmt::Write;
@@ -13,10 +13,10 @@ use crate::toolchain::root;
 /// The clients: one with integer features, and one with `float`.
 const CLIENTS: [(&str, &[&str]); 2] = [("int8_t", &[]), ("float", &["-DFLOAT"])];
 
-/// The sizes of a library in words, or why nothing was measured.
+/// Reports the sizes of a library, or why they were not measured.
 ///
 /// # Errors
-/// A client that does not compile or link.
+/// A client does not compile or link.
 pub fn report(target: &str, library: &Path) -> Result<String, Box<dyn Error>> {
     let Some(machine) = Machine::of(target) else {
         return Ok(format!(
@@ -56,7 +56,7 @@ pub fn report(target: &str, library: &Path) -> Result<String, Box<dyn Error>> {
     Ok(text)
 }
 
-/// The sizes of a client without its own object.
+/// Measures a client without its own object.
 fn measure(machine: &Machine, library: &Path, flags: &[&str]) -> Result<Sizes, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let object = folder.path().join("client.o");
@@ -90,7 +90,7 @@ fn measure(machine: &Machine, library: &Path, flags: &[&str]) -> Result<Sizes, B
     })
 }
 
-/// Runs a compiler, and shows its messages only if it fails.
+/// Runs a compiler, and shows its messages only on failure.
 fn run(command: &mut Command) -> Result<(), Box<dyn Error>> {
     let output = command.output()?;
     match output.status.success() {

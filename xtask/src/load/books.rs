@@ -1,4 +1,4 @@
-//! A coordinator that is killed under load again and again, and whether its books are right then.
+//! Consistency of the records of a coordinator that is repeatedly killed under load.
 
 use std::error::Error;
 use std::fs;
@@ -13,13 +13,13 @@ use super::options::{INTERVAL, Options, PATIENCE};
 use super::process::{lines, rounded};
 use crate::federation::Running;
 
-/// Rounds that are done between two kills, at least.
+/// Minimum number of rounds completed between two kills.
 const ROUNDS_BETWEEN: u32 = 2;
 
-/// Rounds for a kill: more than are done until the coordinator is back.
+/// Rounds per kill, more than the coordinator completes before its restart.
 const ROUNDS_A_KILL: u32 = 30;
 
-/// Kills a coordinator so many times, resumes it each time, lets it end, and checks what it wrote.
+/// Kills a coordinator `kills` times, resumes it, lets it finish, and checks its output.
 pub(super) fn measure(options: &Options, kills: u32) -> Result<Value, Box<dyn Error>> {
     let options = &Options {
         rounds: options.rounds.max(ROUNDS_A_KILL * (kills + 1)),
@@ -36,7 +36,7 @@ pub(super) fn measure(options: &Options, kills: u32) -> Result<Value, Box<dyn Er
     for kill in 0..kills {
         let until = done() + ROUNDS_BETWEEN as usize;
         wait_until(|| done() >= until || has_ended(&mut server))?;
-        // At other moments of a round each time: 37 and 100 have no common factor.
+        // At different moments of a round: 37 and 100 have no common factor.
         sleep(Duration::from_millis(u64::from(kill) * 37 % 100));
         if has_ended(&mut server) {
             return Err(format!("the run ended after {kill} kills: ask for more rounds").into());
@@ -68,7 +68,7 @@ pub(super) fn measure(options: &Options, kills: u32) -> Result<Value, Box<dyn Er
     Ok(measured)
 }
 
-/// Rounds that are done, without those that are burned when the coordinator is back.
+/// Returns the number of completed rounds, without those burned at a restart.
 fn done(metrics: &Path) -> usize {
     let text = fs::read_to_string(metrics).unwrap_or_default();
     let whole = text
@@ -92,7 +92,7 @@ fn wait_until(mut condition: impl FnMut() -> bool) -> Result<(), Box<dyn Error>>
     Ok(())
 }
 
-/// Whether the ledger, the round numbers and the records agree; an error names what does not.
+/// Checks that the ledger, the round numbers and the records agree. An error names a mismatch.
 fn check(fleet: &Fleet, options: &Options) -> Result<Value, Box<dyn Error>> {
     let participation = lines(&fleet.run.join("participation.jsonl"))?;
     let metrics = lines(&fleet.run.join("metrics.jsonl"))?;

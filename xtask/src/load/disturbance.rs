@@ -1,4 +1,4 @@
-//! Connections of nobody: silent ones, and ones that send garbage and never read.
+//! Connections from strangers: some are silent, and others send garbage and never read.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};
@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
-/// Connections that send garbage at the same time.
+/// Number of concurrent connections that send garbage.
 const FLOODS: u64 = 50;
 
-/// How often connections that were closed are opened again.
+/// Interval for reopening closed connections.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long a write may wait for a coordinator that has stopped reading.
+/// Write timeout for a coordinator that has stopped reading.
 const WRITE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Threads that disturb a coordinator until they are dropped.
@@ -56,7 +56,7 @@ impl Disturbance {
         Ok(disturbance)
     }
 
-    /// Megabytes of garbage that the system has taken.
+    /// Returns the megabytes of garbage accepted by the system.
     pub(super) fn sent_mb(&self) -> u64 {
         self.sent.load(Ordering::Relaxed) / 1_000_000
     }
@@ -71,7 +71,7 @@ impl Drop for Disturbance {
     }
 }
 
-/// Keeps connections open, and opens those again that the coordinator closes.
+/// Keeps connections open, and reopens connections closed by the coordinator.
 fn stay_silent(port: u16, count: u32, stop: &AtomicBool) {
     let mut open: Vec<TcpStream> = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -98,7 +98,7 @@ fn is_open(stream: &mut TcpStream) -> bool {
     }
 }
 
-/// Sends so many bytes of garbage, on a new connection whenever one is closed.
+/// Sends `limit` bytes of garbage, on a new connection whenever one is closed.
 fn send_garbage(port: u16, seed: u64, limit: u64, stop: &AtomicBool, all: &AtomicU64) {
     let bytes = garbage(seed);
     let mut sent = 0;
@@ -120,7 +120,7 @@ fn send_garbage(port: u16, seed: u64, limit: u64, stop: &AtomicBool, all: &Atomi
     }
 }
 
-/// 64 KiB without an order, with ends of frames in it.
+/// Returns 64 KiB of random bytes that include frame delimiters.
 fn garbage(seed: u64) -> Vec<u8> {
     // xorshift64, Marsaglia 2003.
     let mut state = seed.wrapping_mul(2) + 1;

@@ -1,4 +1,4 @@
-//! The fleet of a measurement: its files, its coordinator, and its devices as processes.
+//! Fleet of a measurement: its files, its coordinator, and its devices as processes.
 
 use std::error::Error;
 use std::fs;
@@ -8,21 +8,21 @@ use std::process::{Command, Stdio};
 use super::options::Options;
 use crate::federation::{Running, named_or_built};
 
-/// Devices of a process at most: each takes two open files, of the 20,000 that systems often allow.
+/// Maximum devices per process. Each takes two open files, and systems often allow 20,000.
 const DEVICES_A_PROCESS: u32 = 5_000;
 
-/// The certificate of a coordinator that listens with TLS, and its key.
+/// Certificate and key of a coordinator that listens with TLS.
 const CERTIFICATE: &str = "site.pem";
 const KEY: &str = "site.key";
 
-/// A fleet in a folder that goes away with the value.
+/// A fleet in a temporary folder that is removed on drop.
 pub(super) struct Fleet {
     smolfed: PathBuf,
     dir: tempfile::TempDir,
     fleet: PathBuf,
     /// The run directory.
     pub(super) run: PathBuf,
-    /// Where the coordinator listens, unless it is another address.
+    /// Port of the coordinator, unless it uses another address.
     pub(super) port: u16,
     address: Option<String>,
     has_x25519: bool,
@@ -32,7 +32,7 @@ pub(super) struct Fleet {
 /// Folders of devices, one for each process.
 pub(super) struct Shares {
     pub(super) served: Vec<PathBuf>,
-    /// The last devices, in a process of their own.
+    /// The last devices, in a separate process.
     pub(super) apart: Vec<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ impl Fleet {
             .arg("provision")
             .arg(dir.path().join("load.toml"))
             .args(["--devices", &format!("0..{}", options.devices)]);
-        // Rounds that are burned count as well.
+        // Burned rounds count as well.
         let budget = options.all_rounds() + options.kills;
         command.args(["--budget", &budget.to_string(), "--with-data", "--out"]);
         let status = command.arg(&fleet).stdout(Stdio::null()).status()?;
@@ -70,12 +70,12 @@ impl Fleet {
         })
     }
 
-    /// The file beside the keys with this ending.
+    /// Returns the file next to the keys with this extension.
     pub(super) fn beside_keys(&self, ending: &str) -> PathBuf {
         self.fleet.join(format!("keys.toml{ending}"))
     }
 
-    /// The program.
+    /// Returns a command for the program.
     pub(super) fn smolfed(&self) -> Command {
         Command::new(&self.smolfed)
     }
@@ -88,7 +88,7 @@ impl Fleet {
         self.address.clone().unwrap_or_else(here)
     }
 
-    /// Options with a file of the certificate each.
+    /// Adds options, each with a certificate file.
     fn with_certificate(&self, command: &mut Command, files: &[(&str, &str)]) {
         for (option, file) in files.iter().filter(|_| self.has_tls) {
             command.arg(option).arg(self.dir.path().join(file));
@@ -108,7 +108,7 @@ impl Fleet {
         Ok(Running(command.spawn()?))
     }
 
-    /// Starts the coordinator again, after it was killed.
+    /// Restarts the coordinator after it was killed.
     pub(super) fn resume(&self) -> Result<Running, Box<dyn Error>> {
         let mut command = self.smolfed();
         command.args(["serve", "--resume"]).arg(&self.run);
@@ -130,7 +130,7 @@ impl Fleet {
         Ok(Running(command.spawn()?))
     }
 
-    /// The files of the devices in folders of one process each; the last so many are apart.
+    /// Moves the device files to one folder per process. The last `apart` devices are separate.
     pub(super) fn shares(&self, devices: u32, apart: u32) -> Result<Shares, Box<dyn Error>> {
         let served = devices - apart;
         let processes = served.div_ceil(DEVICES_A_PROCESS);
@@ -162,7 +162,7 @@ impl Fleet {
     }
 }
 
-/// A certificate for this machine that is its own authority.
+/// Creates a self-signed certificate for this machine.
 fn certify(dir: &Path) -> Result<(), Box<dyn Error>> {
     let options = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
                    -subj /CN=localhost -addext subjectAltName=DNS:localhost \
@@ -179,8 +179,8 @@ fn certify(dir: &Path) -> Result<(), Box<dyn Error>> {
     }
 }
 
-/// A folder in memory where there is one: the ledgers of all devices are synced in every round, and
-/// a disk would be what is measured.
+/// Returns a folder in memory if possible. The ledgers of all devices are synced in every round, so
+/// a disk would dominate the measurement.
 fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() {
@@ -191,7 +191,7 @@ fn folder() -> Result<tempfile::TempDir, Box<dyn Error>> {
     Ok(folder?)
 }
 
-/// A port that is free now.
+/// Returns a port that is currently free.
 pub(super) fn free_port() -> Result<u16, Box<dyn Error>> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     Ok(listener.local_addr()?.port())

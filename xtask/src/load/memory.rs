@@ -1,4 +1,4 @@
-//! Memory of a connection with a session and nothing to do: devices that are not drawn.
+//! Memory of a connection with an idle session, for devices outside the cohort.
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -12,16 +12,16 @@ use super::fleet::{Fleet, Shares, free_port};
 use super::options::{INTERVAL, Options, PATIENCE, experiment};
 use super::process::{resident, rounded};
 
-/// Rounds enough that the run does not end meanwhile.
+/// Enough rounds that the run does not end during the measurement.
 const ROUNDS: u32 = 1_000_000;
 
-/// After this time the allocator has given back what the connecting took.
+/// Time after which the allocator has released the memory used for connecting.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// Memory with half of the devices connected, and with all of them: their keys and records are
-/// there before, so that the difference is what connections and sessions take.
+/// Measures memory with half of the devices connected, and with all of them. Their keys and records
+/// are loaded before, so the difference is the memory of connections and sessions.
 pub(super) fn measure(options: &Options) -> Result<Value, Box<dyn Error>> {
-    // One device in a round, of all: nearly all sessions are idle.
+    // One device per round, out of all: nearly all sessions are idle.
     let cohort = "sampling = \"uniform\"\ncohort_size = 1";
     let fleet = Fleet::provision(options, &experiment(options.devices, ROUNDS, cohort))?;
     let half = options.devices / 2;
@@ -50,7 +50,7 @@ pub(super) fn measure(options: &Options) -> Result<Value, Box<dyn Error>> {
     }))
 }
 
-/// Waits until so many devices have a session.
+/// Waits until `devices` devices have a session.
 fn wait_for(page: u16, devices: u32) -> Result<(), Box<dyn Error>> {
     let begun = Instant::now();
     while connected(page).is_none_or(|connected| connected < f64::from(devices)) {
@@ -62,7 +62,7 @@ fn wait_for(page: u16, devices: u32) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Devices with a session, as `/metrics` counts them.
+/// Returns the number of devices with a session, as counted by `/metrics`.
 fn connected(page: u16) -> Option<f64> {
     let mut stream = TcpStream::connect(("127.0.0.1", page)).ok()?;
     let host = format!("Host: 127.0.0.1:{page}");

@@ -1,42 +1,42 @@
-//! What `cargo xtask load` is asked for.
+//! Options of `cargo xtask load`.
 
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Rounds that are measured. One more comes before, in which devices connect.
+/// Measured rounds. Devices connect in an additional round before them.
 const ROUNDS: u32 = 5;
 
-/// How often the processes are looked at.
+/// Interval for sampling the processes.
 pub(super) const INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a round may take, and all of it.
+/// Time limits of a round and of the whole run.
 const TIMEOUT: &str = "120s";
 pub(super) const PATIENCE: Duration = Duration::from_secs(900);
 
-/// What is measured, and for how long.
+/// Measurement settings.
 #[derive(Clone)]
 pub(super) struct Options {
     pub(super) devices: u32,
-    /// The program, if it is not to be built: to compare two versions.
+    /// The program, if it should not be built, to compare two versions.
     pub(super) smolfed: Option<PathBuf>,
-    /// Where coordinator and devices meet, if not at a port of this machine.
+    /// Address of the coordinator, if it is not a port of this machine.
     pub(super) address: Option<String>,
     pub(super) rounds: u32,
-    /// Devices among them that are suspended after the first round.
+    /// Number of those devices that are suspended after the first round.
     pub(super) stalled: u32,
-    /// For `serve`.
+    /// Option of `serve`.
     pub(super) quorum: Option<String>,
     pub(super) timeout: String,
-    /// Connections of strangers that say nothing, and how much others send.
+    /// Silent connections of strangers, and megabytes of garbage from others.
     pub(super) silent: u32,
     pub(super) garbage_mb: u32,
-    /// How often the coordinator is killed.
+    /// Number of times to kill the coordinator.
     pub(super) kills: u32,
     pub(super) is_memory: bool,
-    /// Whether the devices greet with X25519.
+    /// Whether the devices use X25519 handshakes.
     pub(super) has_x25519: bool,
-    /// Whether they connect over TLS.
+    /// Whether the devices connect over TLS.
     pub(super) has_tls: bool,
     pub(super) is_json: bool,
 }
@@ -98,7 +98,7 @@ impl Options {
         Ok(options)
     }
 
-    /// The cargo feature of the program that this takes.
+    /// Returns the cargo feature that the program needs.
     pub(super) fn feature(&self) -> Option<&'static str> {
         let is_mqtt = |address: &String| address.starts_with("mqtt");
         match self.address.as_ref().is_some_and(is_mqtt) {
@@ -107,13 +107,13 @@ impl Options {
         }
     }
 
-    /// Rounds of the run, with the one in which devices connect.
+    /// Returns the rounds of the run, including the round in which devices connect.
     pub(super) const fn all_rounds(&self) -> u32 {
         self.rounds + 1
     }
 
-    /// The experiment: all devices in each round. A quorum needs a cohort that is drawn uniformly:
-    /// of all devices.
+    /// Returns the experiment, with all devices in each round. A quorum needs a uniformly drawn
+    /// cohort, here all devices.
     pub(super) fn experiment(&self) -> String {
         let devices = self.devices;
         let cohort = match self.quorum {
@@ -130,7 +130,7 @@ fn number(word: Option<&&str>) -> Result<u32, Box<dyn Error>> {
     Ok(number.ok_or(USAGE)?)
 }
 
-/// An experiment of 650 parameters, with updates of 20 bits each. Steps do not shrink, so that a
+/// Returns an experiment of 650 parameters, with updates of 20 bits each. Steps do not shrink, so a
 /// run may have any number of rounds.
 pub(super) fn experiment(devices: u32, rounds: u32, cohort: &str) -> String {
     format!(

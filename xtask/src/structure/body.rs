@@ -1,24 +1,24 @@
-//! What a module defines, declares, imports and names.
+//! Definitions, declarations, imports and names of a module.
 
 use std::collections::HashSet;
 
-/// One module, without what is in files of their own.
+/// One module, without submodules in separate files.
 #[derive(Debug, Default)]
 pub struct Body {
     pub items: HashSet<String>,
     pub imports: Vec<Import>,
-    /// Different paths in code, with the first line each is on.
+    /// Distinct paths in code, each with its first line.
     pub paths: Vec<(Vec<String>, usize)>,
     pub children: Vec<Child>,
 }
 
-/// A module that is declared in another one.
+/// A module declared in another one.
 #[derive(Debug)]
 pub struct Child {
     pub name: String,
     /// Its file, if an attribute names it.
     pub path: Option<String>,
-    /// What is in it, unless that is in another file.
+    /// Its content, unless it is in another file.
     pub body: Option<Body>,
 }
 
@@ -28,7 +28,7 @@ pub struct Import {
     pub path: Vec<String>,
     /// `None` for a glob.
     pub name: Option<String>,
-    /// It can be seen from outside.
+    /// Whether it is visible from outside.
     pub public: bool,
     pub line: usize,
 }

@@ -1,5 +1,6 @@
-//! What comments cite is there: a page is a file of the repository, and a decision on a paper,
-//! cited by letter and number after the name of [`PAPERS`], has an anchor on that page.
+//! Checks the citations in comments. A page must be a file of the repository. A decision on a
+//! paper, cited by letter and number after the name of [`PAPERS`], must have an anchor on that
+//! page.
 
 use std::error::Error;
 use std::path::Path;
@@ -11,7 +12,7 @@ use super::repository::Repository;
 /// The page of the decisions, each with an anchor: `f9`.
 const PAPERS: &str = "docs/papers.md";
 
-/// Citations in comments of Rust and TOML files that lead nowhere.
+/// Finds citations in comments of Rust and TOML files without a target.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -58,7 +59,7 @@ fn unknown_decisions(line: &str, pages: &Pages) -> impl Iterator<Item = String> 
         .map(|tag| format!("{PAPERS} has no decision {tag}"))
 }
 
-/// The letter and number that a word begins with, if it does.
+/// Returns the letter and number at the start of a word, if any.
 fn decision(word: &str) -> Option<&str> {
     let tag = word.split(|c: char| !c.is_ascii_alphanumeric()).next()?;
     let digits = tag.strip_prefix(|c: char| c.is_ascii_uppercase())?;

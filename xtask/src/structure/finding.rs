@@ -1,9 +1,9 @@
-//! One violation, and where it is.
+//! A violation and its location.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// What is wrong in one line of a file.
+/// A violation in one line of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Finding {
     pub file: PathBuf,

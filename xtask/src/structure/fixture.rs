@@ -1,4 +1,4 @@
-//! A crate written to a temporary folder, for tests of what is checked of its modules.
+//! A crate in a temporary folder, for tests of module checks.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use super::finding::Finding;
 use super::modules::Modules;
 use super::sources::Sources;
 
-/// What `check` finds in a crate of these files, of which `lib.rs` is the root.
+/// Returns the findings of `check` in a crate with these files, whose root is `lib.rs`.
 pub fn findings(
     check: fn(&Path, &[Modules<'_>]) -> Vec<Finding>,
     files: &[(&str, &str)],

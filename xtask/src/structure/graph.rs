@@ -3,10 +3,10 @@
 
 use std::collections::VecDeque;
 
-/// For each node the nodes that it has an arrow to.
+/// The successors of each node.
 pub type Graph = Vec<Vec<usize>>;
 
-/// Strongly connected components of more than one node, each sorted, by their first nodes.
+/// Returns strongly connected components of more than one node, each sorted, by their first nodes.
 pub fn components(graph: &Graph) -> Vec<Vec<usize>> {
     let mut search = Search {
         graph,
@@ -25,10 +25,10 @@ pub fn components(graph: &Graph) -> Vec<Vec<usize>> {
     search.found
 }
 
-/// A depth-first search: `open` are the visited nodes that are not yet in a component.
+/// A depth-first search. `open` are the visited nodes that are not yet in a component.
 struct Search<'a> {
     graph: &'a Graph,
-    /// When each node was visited.
+    /// The time at which each node was visited.
     order: Vec<Option<usize>>,
     open: Vec<usize>,
     is_open: Vec<bool>,
@@ -37,7 +37,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Visits what `node` leads to, and gives the first open node among it, by its order.
+    /// Visits the nodes reachable from `node`. Returns the first open one among them, by its order.
     fn visit(&mut self, node: usize) -> usize {
         let order = self.visited;
         self.visited += 1;
@@ -67,7 +67,7 @@ impl Search<'_> {
     }
 }
 
-/// A shortest cycle through the nodes of a component, from its first node in `component`.
+/// Returns a shortest cycle through the nodes of a component, from its first node in `component`.
 pub fn shortest_cycle(graph: &Graph, component: &[usize]) -> Vec<usize> {
     let cycles = component
         .iter()
@@ -75,7 +75,7 @@ pub fn shortest_cycle(graph: &Graph, component: &[usize]) -> Vec<usize> {
     cycles.min_by_key(Vec::len).unwrap_or_default()
 }
 
-/// A shortest cycle through `start`: a breadth-first search until an arrow leads back.
+/// Returns a shortest cycle through `start`, by breadth-first search until an arrow leads back.
 fn cycle_from(graph: &Graph, start: usize) -> Option<Vec<usize>> {
     let mut before: Vec<Option<usize>> = vec![None; graph.len()];
     let mut open = VecDeque::from([start]);

@@ -1,7 +1,7 @@
-//! No import cycle between files. A file imports another if it names an item that is defined there.
+//! No import cycle between files. A file imports another if it names an item defined there.
 //!
-//! What a module declares (`mod`) or re-exports of the modules below it is no import, and a
-//! re-exported item counts for the file that defines it. Code that only tests see does not count.
+//! A module's declarations (`mod`) and re-exports of modules below it are not imports. A
+//! re-exported item counts for the file that defines it. Test-only code does not count.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,10 +11,10 @@ use super::finding::Finding;
 use super::graph;
 use super::modules::Modules;
 
-/// For each pair of files, the first line of the importing one that needs the other, and the path.
+/// For each pair of files, the first line and path in the importing file that need the other file.
 type Imports = BTreeMap<(PathBuf, PathBuf), (usize, String)>;
 
-/// The cycles of the files of all crates.
+/// Returns the cycles between files in all crates.
 pub fn cycles(root: &Path, crates: &[Modules<'_>]) -> Vec<Finding> {
     let mut imports = Imports::new();
     for modules in crates {
@@ -45,7 +45,7 @@ fn collect(modules: &Modules<'_>, imports: &mut Imports) {
     }
 }
 
-/// The files, sorted, of each strongly connected component of more than one.
+/// Returns the sorted files of each strongly connected component of more than one file.
 fn components(imports: &Imports) -> Vec<Vec<&Path>> {
     let mut files: Vec<&Path> = imports
         .keys()

@@ -1,4 +1,4 @@
-//! No line of a Rust file is longer than 100 columns: `rustfmt` leaves comments and strings alone.
+//! No line of a Rust file exceeds 100 columns. `rustfmt` does not check comments and strings.
 
 use std::error::Error;
 
@@ -7,7 +7,7 @@ use super::repository::Repository;
 
 const MAX_COLUMNS: usize = 100;
 
-/// Long lines of all Rust files.
+/// Finds long lines in all Rust files.
 ///
 /// # Errors
 /// A file cannot be read.
@@ -24,7 +24,7 @@ pub fn check(repository: &Repository) -> Result<Vec<Finding>, Box<dyn Error>> {
     Ok(findings)
 }
 
-/// Numbers, from 1, and columns of the lines that are too long.
+/// Returns the numbers, from 1, and the columns of long lines.
 fn long_lines(text: &str) -> impl Iterator<Item = (usize, usize)> {
     let columns = text.lines().map(|line| line.chars().count());
     (1..)

@@ -1,4 +1,4 @@
-//! Relative links of all pages lead to files and anchors, and the book lists each of its pages.
+//! Relative links of all pages lead to files and anchors, and the book lists all its pages.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,10 +8,10 @@ use super::repository::Repository;
 
 const BOOK: &str = "docs";
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Written by `smolfed sweep`; linked from the page about reproduction.
+/// Written by `smolfed sweep`, and linked from the page about reproduction.
 const TABLE: &str = "table.md";
 
-/// Dead links of all pages; pages that the summary leaves out.
+/// Finds dead links in all pages, and pages missing from the summary.
 pub fn check(repository: &Repository, pages: &Pages) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (file, page) in pages {
@@ -29,7 +29,7 @@ pub fn check(repository: &Repository, pages: &Pages) -> Vec<Finding> {
     findings
 }
 
-/// What is wrong with a link of `file`; addresses elsewhere are not followed.
+/// Returns the error of a link of `file`. Does not follow external addresses.
 fn dead(repository: &Repository, pages: &Pages, file: &Path, link: &str) -> Option<String> {
     if link.contains("://") || link.starts_with("mailto:") {
         return None;
@@ -52,7 +52,7 @@ fn dead(repository: &Repository, pages: &Pages, file: &Path, link: &str) -> Opti
     missing.then(|| format!("`{link}`: {} has no such anchor", target.display()))
 }
 
-/// `link` of `file` as a path from the root; `None` if it leads out of the repository.
+/// Returns `link` of `file` as a path from the root, or `None` if it leaves the repository.
 fn relative(file: &Path, link: &str) -> Option<PathBuf> {
     let mut path = file.parent()?.to_path_buf();
     for component in Path::new(link).components() {

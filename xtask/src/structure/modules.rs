@@ -1,7 +1,7 @@
-//! The modules of one target: the file each is in, and where the paths in them lead.
+//! Modules of one target: their files, and the targets of their paths.
 //!
-//! Types are not inferred: what is known of a path is where its modules lead. That is enough to say
-//! which file an import needs.
+//! Types are not inferred: a path is known only as far as it leads through modules. This is enough
+//! to find the file that an import needs.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use super::body::{Body, Import};
 use super::sources::{Place, Sources};
 
-/// Chains of re-exports are followed this far: a guard against imports that name themselves.
+/// Maximum length of a chain of re-exports, which guards against imports that name themselves.
 const MAX_HOPS: usize = 16;
 
-/// A target's modules; the first is its root, and each comes after its parent.
+/// A target's modules. The first is its root, and each comes after its parent.
 #[derive(Debug, Default)]
 pub struct Modules<'a>(Vec<Module<'a>>);
 
-/// One module, without what only tests see.
+/// One module, without test-only code.
 #[derive(Debug)]
 struct Module<'a> {
     name: &'a str,
@@ -30,7 +30,7 @@ struct Module<'a> {
     globs: Vec<&'a Import>,
 }
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Module(usize),
@@ -45,12 +45,12 @@ pub struct Reference<'a> {
     pub to: usize,
     pub path: &'a [String],
     pub line: usize,
-    /// A `use` that can be seen from outside.
+    /// Whether this is a `use` visible from outside.
     pub public: bool,
 }
 
 impl<'a> Modules<'a> {
-    /// The modules of the target whose root file is `root`.
+    /// Returns the modules of the target with the root file `root`.
     ///
     /// # Errors
     /// A file is not in `sources`.
@@ -78,7 +78,7 @@ impl<'a> Modules<'a> {
         self.0[module].parent
     }
 
-    /// From the root: `crate::a::b`.
+    /// Returns the path from the root: `crate::a::b`.
     pub fn path(&self, module: usize) -> String {
         let Module { name, parent, .. } = &self.0[module];
         parent.map_or_else(
@@ -91,17 +91,17 @@ impl<'a> Modules<'a> {
         self.0[module].name
     }
 
-    /// How many modules `module` declares.
+    /// Returns the number of modules declared in `module`.
     pub fn children(&self, module: usize) -> usize {
         self.0[module].children.len()
     }
 
-    /// `module`, its parent, the parent of that, and so on.
+    /// Iterates over `module`, its parent, its grandparent, and so on.
     pub fn ancestry(&self, module: usize) -> impl Iterator<Item = usize> {
         std::iter::successors(Some(module), |&at| self.0[at].parent)
     }
 
-    /// All paths that lead to items of other modules.
+    /// Iterates over all paths that lead to items of other modules.
     pub fn references(&self) -> impl Iterator<Item = Reference<'a>> {
         let all = self.0.iter().enumerate().flat_map(|(from, module)| {
             let imports = module.body.imports.iter();
@@ -125,7 +125,7 @@ impl<'a> Modules<'a> {
         })
     }
 
-    /// What `path` means in module `from`; `None` for other crates, locals and methods.
+    /// Resolves `path` in module `from`. Returns `None` for other crates, locals and methods.
     fn resolve_within(&self, from: usize, path: &[String], hops: usize) -> Option<Target> {
         let (first, mut rest) = path.split_first()?;
         let mut target = match first.as_str() {
@@ -138,7 +138,7 @@ impl<'a> Modules<'a> {
             target = match name.as_str() {
                 "super" => Target::Module(self.0[module].parent?),
                 "self" => target,
-                // What macros define is not seen, but must be in that module.
+                // Macro definitions are not visible, but must be in that module.
                 name => self
                     .lookup(module, name, hops)
                     .unwrap_or(Target::Item(module)),

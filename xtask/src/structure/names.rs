@@ -1,7 +1,7 @@
-//! What the modules in one file define, declare, import and name, read from its tokens.
+//! Definitions, declarations, imports and names of the modules in one file, read from its tokens.
 //!
-//! Code that only tests see, and what a `macro_rules!` names (it belongs to the callers of the
-//! macro), is left out.
+//! It skips test-only code and the names in a `macro_rules!`, which belong to the callers of the
+//! macro.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use super::tokens::{self, Kind, Token};
 #[cfg(test)]
 mod tests;
 
-/// What is in a file with this text.
+/// Parses the content of a file.
 ///
 /// # Errors
 /// The text is not Rust.
@@ -26,9 +26,9 @@ struct Reader<'a> {
     tokens: &'a [Token<'a>],
     body: Body,
     seen: HashSet<Vec<&'a str>>,
-    /// Of a `path` attribute.
+    /// Value of a `path` attribute.
     path: Option<String>,
-    /// The names of variants where an `enum` declares them.
+    /// Positions of variant names in `enum` declarations.
     variants: HashSet<usize>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         self.kind(at) == Some(Kind::Mark(b':')) && self.kind(at + 1) == Some(Kind::Mark(b':'))
     }
 
-    /// The token after an attribute, or after what it leaves to tests.
+    /// Returns the token after an attribute, or after its test-only item.
     fn attribute(&mut self, at: usize) -> usize {
         let inner = self.kind(at + 1) == Some(Kind::Mark(b'!'));
         let open = if inner { at + 2 } else { at + 1 };
@@ -110,7 +110,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `test`, `cfg(test)` or `cfg(all(test, ..))`.
+    /// Returns whether this is `test`, `cfg(test)` or `cfg(all(test, ..))`.
     fn only_tests(&self, at: usize) -> bool {
         let test = |at| self.name_at(at) == Some("test");
         let alone = |at| test(at) && matches!(self.kind(at + 1), Some(Kind::Close(_)));
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         alone(at) || (self.name_at(at) == Some("cfg") && (alone(at + 2) || (all && test(at + 4))))
     }
 
-    /// The token after what begins with this name.
+    /// Reads the construct that starts with this name. Returns the token after it.
     fn name(&mut self, at: usize, name: &'a str, depth: usize) -> usize {
         match (name, self.kind(at + 1)) {
             ("use", Some(_)) => {
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         self.reference(at)
     }
 
-    /// Where the name is that a keyword defines.
+    /// Returns the position of the name defined by a keyword.
     fn defined(&self, at: usize, keyword: &str) -> Option<usize> {
         let pointer = self.before(at, 1) == Some(Kind::Mark(b'*'));
         let name = match keyword {
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
         (!modifier).then_some(name)
     }
 
-    /// Of the `enum` whose name is before `at`.
+    /// Records the variants of the `enum` whose name is before `at`.
     fn declare_variants(&mut self, mut at: usize) {
         let (mut next, end) = loop {
             match self.kind(at) {
@@ -219,7 +219,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a tree of a `use` declaration, and gives the token after it.
+    /// Reads a tree of a `use` declaration. Returns the token after it.
     fn import(&mut self, at: usize, prefix: &[&'a str], public: bool) -> usize {
         let line = self.tokens.get(at).map_or(0, |token| token.line);
         match self.kind(at) {
@@ -247,7 +247,7 @@ impl<'a> Reader<'a> {
             Some(Kind::Open(_, end)) => {
                 let mut next = at + 1;
                 while next < end {
-                    // The comma after a tree, or what is no tree.
+                    // The comma after a tree, or an invalid tree.
                     next = self.import(next, prefix, public) + 1;
                 }
                 end + 1
@@ -280,7 +280,7 @@ impl<'a> Reader<'a> {
             }
             next += 2;
         }
-        // Of another crate, or of a type in `<>`; a method or a field.
+        // Part of another crate, or of a type in `<>`, or a method or a field.
         let continued = at.checked_sub(2).is_some_and(|before| self.colons(before));
         let member = self.before(at, 1) == Some(Kind::Mark(b'.'))
             && self.before(at, 2) != Some(Kind::Mark(b'.'));

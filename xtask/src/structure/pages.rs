@@ -1,4 +1,4 @@
-//! Markdown pages: their links, and the anchors that links can name.
+//! Markdown pages with their links and anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
@@ -11,7 +11,7 @@ use super::repository::Repository;
 /// All pages of the repository.
 pub type Pages = BTreeMap<PathBuf, Page>;
 
-/// What is checked of one page.
+/// Links and anchors of one page.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The destination of each link and image, and its line.
@@ -54,7 +54,7 @@ impl Page {
         page
     }
 
-    /// As GitHub and mdBook do it: letters, digits, `-` and `_`; a repeated heading gets a number.
+    /// Adds an anchor like GitHub and mdBook: letters, digits, `-`, `_`, and a number if repeated.
     fn add_heading(&mut self, heading: Option<String>) {
         let lower = heading
             .unwrap_or_default()
@@ -73,7 +73,7 @@ impl Page {
         }
     }
 
-    /// Anchors written as `<a id="name"></a>`.
+    /// Adds anchors written as `<a id="name"></a>`.
     fn add_ids(&mut self, html: &str) {
         let ids = html
             .split("id=\"")

@@ -1,9 +1,9 @@
-//! The files of the repository, without hidden folders, build output and Python environments.
+//! Files of the repository, without hidden folders, build output and Python environments.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-/// A folder and the files below it, relative to it and sorted.
+/// A folder and the files below it, with sorted relative paths.
 #[derive(Debug)]
 pub struct Repository {
     pub root: PathBuf,
@@ -24,7 +24,7 @@ impl Repository {
                 let entry = entry?;
                 let (path, name) = (entry.path(), entry.file_name());
                 let hidden = name.as_encoded_bytes().starts_with(b".");
-                // A link to a file is a file; links to folders are not followed.
+                // A link to a file counts as a file. Links to folders are not followed.
                 if path.is_file() {
                     files.push(path.strip_prefix(&root)?.to_path_buf());
                     continue;

@@ -1,8 +1,9 @@
-//! No cycle between sibling modules, each of which stands for all that is below it.
+//! No cycle between sibling modules. A module includes all modules below it.
 //!
-//! A module depends on a sibling if a path in it leads to an item that is defined in the sibling,
-//! or below. What their parent re-exports or imports is no dependency, as the parent is neither.
-//! All levels are checked: the modules of the root of each crate, and those of each module in it.
+//! A module depends on a sibling if one of its paths leads to an item defined in the sibling or
+//! below. Re-exports and imports of their parent are not dependencies, as the parent is neither
+//! sibling. The check covers all levels: the root modules of each crate, and the modules in each
+//! module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -12,11 +13,11 @@ use super::finding::Finding;
 use super::graph::{self, Graph};
 use super::modules::{Modules, Reference};
 
-/// For each pair of siblings that depend on each other, where the first needs the second: the first
-/// file and line, and the path.
+/// For each pair of dependent siblings, the first file, line and path where the first needs the
+/// second.
 type Arrows = BTreeMap<(usize, usize), (PathBuf, usize, String)>;
 
-/// The cycles of all crates.
+/// Returns the cycles of all crates.
 pub fn cycles(root: &Path, crates: &[Modules<'_>]) -> Vec<Finding> {
     let mut seen = BTreeSet::new();
     let found = crates.iter().flat_map(|modules| of_crate(root, modules));
@@ -49,8 +50,8 @@ fn of_crate(root: &Path, modules: &Modules<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// The modules above both ends of `reference`, or these, that have the same parent; `None` if one
-/// end is above the other.
+/// Returns the ancestors of both ends of `reference`, or the ends themselves, that have the same
+/// parent. Returns `None` if one end is above the other.
 fn siblings(modules: &Modules<'_>, reference: &Reference<'_>) -> Option<(usize, usize)> {
     let from: Vec<usize> = modules.ancestry(reference.from).collect();
     let to: Vec<usize> = modules.ancestry(reference.to).collect();
@@ -58,7 +59,7 @@ fn siblings(modules: &Modules<'_>, reference: &Reference<'_>) -> Option<(usize, 
     pairs.find(|(a, b)| a != b).map(|(&a, &b)| (a, b))
 }
 
-/// A component has siblings only, as all arrows are between these.
+/// A component contains only siblings, as all arrows connect siblings.
 fn describe(
     root: &Path,
     modules: &Modules<'_>,

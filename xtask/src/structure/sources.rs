@@ -1,4 +1,4 @@
-//! Rust files, each parsed once, by all processors: what the modules in them define and name.
+//! Rust files, each parsed once and in parallel: the definitions and names of their modules.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -7,20 +7,20 @@ use std::path::{Path, PathBuf};
 use super::body::{Body, Child};
 use super::names;
 
-/// What is in each file, without what only tests see.
+/// Content of each file, without test-only code.
 #[derive(Debug, Default)]
 pub struct Sources(HashMap<PathBuf, Body>);
 
-/// Where a module is written.
+/// Location of a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub file: PathBuf,
-    /// Of the files of its children.
+    /// Folder of its children's files.
     pub folder: PathBuf,
 }
 
 impl Sources {
-    /// Reads the files of all modules of the targets whose root files are `roots`.
+    /// Reads the files of all modules of the targets with the root files `roots`.
     ///
     /// # Errors
     /// A file cannot be read or parsed.
@@ -43,7 +43,7 @@ impl Sources {
     }
 
     /// # Errors
-    /// The file is not one of those read.
+    /// The file was not read.
     pub fn of(&self, file: &Path) -> Result<&Body, Box<dyn Error>> {
         let unknown = || format!("{}: not read", file.display()).into();
         self.0.get(file).ok_or_else(unknown)
@@ -58,7 +58,7 @@ impl Place {
         }
     }
 
-    /// Of a module that is declared in this one.
+    /// Returns the location of a module declared in this one.
     pub fn child(&self, child: &Child) -> Self {
         if child.body.is_some() {
             return Self {
@@ -84,7 +84,7 @@ fn folder_of(file: &Path) -> PathBuf {
     file.parent().unwrap_or(Path::new("")).to_path_buf()
 }
 
-/// The modules with files of their own that `body` declares.
+/// Finds the modules in separate files declared by `body`.
 fn declared_by(body: &Body, place: &Place, found: &mut Vec<Place>) {
     for child in &body.children {
         let place = place.child(child);

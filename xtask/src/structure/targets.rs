@@ -1,4 +1,4 @@
-//! The root files of every library, program, test and bench, asked of cargo.
+//! Root files of every library, program, test and bench, from cargo.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -8,12 +8,12 @@ use serde_json::Value;
 
 use super::repository::Repository;
 
-/// Root files of all targets of all workspaces of the repository.
+/// Returns the root files of all targets of all workspaces of the repository.
 ///
 /// # Errors
 /// `cargo metadata` fails or prints something else.
 pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    // All at once: each waits for cargo.
+    // Started together, since each waits for cargo.
     let mut running = Vec::new();
     for manifest in repository
         .with_extension("toml")

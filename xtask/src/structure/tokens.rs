@@ -1,8 +1,8 @@
 //! The tokens of a Rust file, without comments: names, brackets with their partners, and the rest.
 //!
-//! A parser would say more, but takes ten times as long for all files, and more to compile.
+//! A parser would give more details, but takes ten times as long, and longer to compile.
 
-/// A token, and the line that it begins on.
+/// A token and its first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     pub kind: Kind<'a>,
@@ -17,16 +17,16 @@ pub enum Kind<'a> {
     Open(u8, usize),
     /// A closing bracket, and the token that opens it.
     Close(usize),
-    /// One character of punctuation.
+    /// One punctuation character.
     Mark(u8),
-    /// A string, character, number or lifetime, as it is written.
+    /// A string, character, number or lifetime, as written.
     Literal(&'a str),
 }
 
-/// The tokens of `text`.
+/// Returns the tokens of `text`.
 ///
 /// # Errors
-/// A bracket has no partner; a string or a comment has no end. Says in which line.
+/// A bracket has no partner, or a string or a comment has no end. The error gives the line.
 pub fn of(text: &str) -> Result<Vec<Token<'_>>, String> {
     let mut lexer = Lexer {
         text,
@@ -52,7 +52,7 @@ struct Lexer<'a> {
     at: usize,
     line: usize,
     tokens: Vec<Token<'a>>,
-    /// The opening brackets around here.
+    /// The enclosing opening brackets.
     open: Vec<usize>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Lexer<'a> {
         self.at += length;
     }
 
-    /// The next token, comment or space.
+    /// Reads the next token, comment or space.
     fn next(&mut self) -> Option<()> {
         let first = self.peek(0);
         match first {
@@ -113,7 +113,7 @@ impl<'a> Lexer<'a> {
         Some(())
     }
 
-    /// A name, or the prefix of a string or character: `b"..."`, `r#"..."#`, `b'.'`, `r#name`.
+    /// Reads a name, or a string or character prefix: `b"..."`, `r#"..."#`, `b'.'`, `r#name`.
     fn name(&mut self) -> Option<()> {
         let rest = self.rest();
         let length = rest.iter().take_while(|&&byte| in_name(byte)).count();
@@ -142,7 +142,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A character or a lifetime.
+    /// Reads a character or a lifetime.
     fn quote(&mut self) -> Option<()> {
         let rest = self.rest();
         let width = self.text[self.at + 1..].chars().next()?.len_utf8();
@@ -181,7 +181,7 @@ fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
 
-/// The length of a string whose quote is at `start`.
+/// Returns the length of a string whose quote is at `start`.
 fn string(text: &[u8], start: usize) -> Option<usize> {
     let mut at = start + 1;
     loop {
@@ -193,7 +193,7 @@ fn string(text: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// The length of a number: a point belongs to it if a digit follows.
+/// Returns the length of a number. A point belongs to it if a digit follows.
 fn number(text: &[u8]) -> usize {
     let mut length = 0;
     while text.get(length).is_some_and(|&byte| {

@@ -1,4 +1,4 @@
-//! Builds projects of the template, for one board or in all combinations.
+//! Builds of template projects, for one board or in all combinations.
 
 use std::error::Error;
 use std::fs;
@@ -10,14 +10,14 @@ use super::{choices, make};
 use crate::federation::succeed;
 use crate::toolchain::{Variant, firmware, root, target_dir};
 
-/// The boards that `cargo xtask firmware` builds, with what their sensors give and the arithmetic:
-/// a real one, and the one that the tests run.
+/// Boards that `cargo xtask firmware` builds, with sensor kind and arithmetic: a real board, and
+/// the board used in tests.
 const TESTED: [[&str; 3]; 2] = [
     ["nrf52840", "plain", "f32"],
     ["mps2-an386", "windows", "integer"],
 ];
 
-/// The target of a board of the template.
+/// Returns the target of a template board.
 fn target(board: &str) -> &'static str {
     match board {
         "rp2040" => "thumbv6m-none-eabi",
@@ -26,13 +26,13 @@ fn target(board: &str) -> &'static str {
     }
 }
 
-/// Builds the projects for a target that the tests need.
+/// Builds the projects that the tests need for a target.
 pub fn tested(of: &str) -> Result<(), Box<dyn Error>> {
     let boards = TESTED.iter().filter(|[board, ..]| target(board) == of);
     boards.copied().try_for_each(build)
 }
 
-/// Builds each board with each sensor and arithmetic, and says how long that took.
+/// Builds each board with each sensor and arithmetic, and prints the duration.
 pub fn all() -> Result<(), Box<dyn Error>> {
     let (sensors, arithmetics) = (choices("sensor")?, choices("arithmetic")?);
     for board in choices("board")? {
@@ -49,9 +49,9 @@ pub fn all() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes a project that uses this repository's core, in a folder that is empty, and builds it with
-/// the versions of `firmware-example/embassy/`. All projects share a folder of cargo's output, so
-/// that dependencies are compiled once.
+/// Creates a project with this repository's core in an empty folder, and builds it with the
+/// versions of `firmware-example/embassy/`. All projects share one cargo output folder, so
+/// dependencies are compiled once.
 fn build([board, sensor, arithmetic]: [&str; 3]) -> Result<(), Box<dyn Error>> {
     let folder = project(board, sensor, arithmetic)?;
     let variant = Variant {
@@ -63,7 +63,7 @@ fn build([board, sensor, arithmetic]: [&str; 3]) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Makes a project in cargo's output.
+/// Creates a project in cargo's output folder.
 fn project(board: &str, sensor: &str, arithmetic: &str) -> Result<PathBuf, Box<dyn Error>> {
     let folder = target_dir().join("template");
     if folder.exists() {
@@ -80,7 +80,7 @@ fn project(board: &str, sensor: &str, arithmetic: &str) -> Result<PathBuf, Box<d
     Ok(folder)
 }
 
-/// Makes a project with the versions of `firmware-example/embassy/`.
+/// Creates a project with the versions of `firmware-example/embassy/`.
 fn with_lock(folder: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
     make(folder, given)?;
     let lock = root().join("firmware-example/embassy/Cargo.lock");

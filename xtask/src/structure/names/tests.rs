@@ -1,4 +1,4 @@
-//! Each construct by which a file names something.
+//! Tests of each construct by which a file names something.
 
 use super::*;
 
