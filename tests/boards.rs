@@ -1,7 +1,7 @@
-//! Same bits: emulated microcontrollers compute the updates that the simulator computes.
+//! Same bits: emulated microcontrollers compute the same updates as the simulator.
 //!
-//! The board runs `firmware-example/src/bin/selftest.rs` with models whose size the compiler knows;
-//! here are run-time sizes and vectors, as in the simulator, on the same data.
+//! The board runs `firmware-example/src/bin/selftest.rs` with models of compile-time size. The
+//! tests use run-time sizes and vectors, as in the simulator, on the same data.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -54,16 +54,16 @@ mod table;
 
 pub(crate) use table::{Board, Qemu};
 
-/// The board of the tests that need only one.
+/// Board for tests that need only one.
 pub(crate) const CORTEX_M4F: &str = "mps2-an386";
 
-/// The board of this name.
+/// Returns the board with this name.
 pub(crate) fn named(name: &str) -> &'static Board {
     let board = table::BOARDS.iter().find(|board| board.name == name);
     board.expect("a board of firmware-example/boards.rs")
 }
 
-/// Runs a test on all boards, some side by side.
+/// Runs a test on all boards, some in parallel.
 pub(crate) fn on_every_board(test: fn(&Board)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     for boards in table::BOARDS.chunks(threads) {
@@ -83,7 +83,7 @@ fn same_bits(board: &Board) {
     assert_eq!(printed, simulated(board), "{}", board.target);
 }
 
-/// Runs a program until it ends; what it prints through semihosting.
+/// Runs a program until it ends. Returns its semihosting output.
 pub(crate) fn run(qemu: &Qemu, program: &Path, options: &[&str]) -> String {
     let output = Command::new(qemu.program)
         .arg("-machine")
@@ -102,21 +102,21 @@ pub(crate) fn run(qemu: &Qemu, program: &Path, options: &[&str]) -> String {
     printed.into_owned()
 }
 
-/// Builds a program for an emulated board, or says why not; where CI is set that is a failure.
+/// Builds a program for an emulated board, or prints why not. In CI this is a failure.
 pub(crate) fn firmware(board: &Board, name: &str) -> Option<(PathBuf, Qemu)> {
     firmware_with(None, board, name)
 }
 
-/// What is built without the default features: a client for central trust alone.
+/// Builds without the default features: a client for central trust only.
 pub(crate) const CENTRAL: &str = "central";
 
-/// The same with a feature of the firmware, or [`CENTRAL`].
+/// As [`firmware`], with a feature of the firmware, or [`CENTRAL`].
 pub(crate) fn firmware_with(
     feature: Option<&str>,
     board: &Board,
     name: &str,
 ) -> Option<(PathBuf, Qemu)> {
-    // Each has a folder of its own: the programs have the same names.
+    // Each has a separate folder, since the programs have the same names.
     let suffix = feature.map(|feature| format!("-{feature}"));
     let suffix = suffix.unwrap_or_default();
     let qemu = board.qemu?;
@@ -154,7 +154,7 @@ pub(crate) fn firmware_with(
     if !library.exists() {
         return skipped(format!("the library for {} is not installed", board.target));
     }
-    // One build at a time: cargo would block anyway, and print that on each line.
+    // One build at a time: cargo would block anyway, and print this on each line.
     static BUILD: Mutex<()> = Mutex::new(());
     let guard = BUILD.lock();
     let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/../firmware-example");
@@ -167,7 +167,7 @@ pub(crate) fn firmware_with(
         })
         .args(["--target-dir", &built])
         .current_dir(dir)
-        // Flags for the host are not meant for the board.
+        // Host flags do not apply to the board.
         .env_remove("RUSTFLAGS")
         .env_remove("CARGO_TARGET_DIR")
         .output()
@@ -179,10 +179,10 @@ pub(crate) fn firmware_with(
     Some((program.join("release").join(name), qemu))
 }
 
-/// Bytes of RAM below which a board has no room for the larger of both networks for windows.
+/// Bytes of RAM below which a board cannot hold the larger of the two networks for windows.
 const SMALL_RAM: u32 = 32 << 10;
 
-/// What the board must print.
+/// Returns the expected output of the board.
 fn simulated(board: &Board) -> String {
     let classes = |count| {
         (0..SAMPLES)
@@ -214,7 +214,7 @@ fn simulated(board: &Board) -> String {
     lines
 }
 
-/// Features of windows of a recording, whose rows lie one after the other, as in the simulator.
+/// Computes features of the windows of a recording with consecutive rows, as in the simulator.
 fn computed_features(classes: &[u16]) -> String {
     let (mut lines, mut all) = (String::new(), Vec::new());
     let mut work = vec![0.0; features::RECIPE.work_count()];
@@ -226,7 +226,7 @@ fn computed_features(classes: &[u16]) -> String {
         let float = |channel, step| f32::from(sample(channel, step));
         let computed = features::RECIPE.features_into(float, &mut work, &mut values);
         computed.unwrap();
-        // As `data.scale` with a deviation: in 64 bits, rounded.
+        // As `data.scale` with a deviation: computed in 64 bits, then rounded.
         let scaled = |x: f32| (f64::from(x) / f64::from(features::UNIT)) as f32;
         let values: Vec<f32> = values.into_iter().map(scaled).collect();
         let mut counts = vec![0; features::COUNT];
@@ -254,7 +254,7 @@ fn every_feature() -> String {
     state_line("features-every", 0, &values, &counts)
 }
 
-/// The scale of the firmware's features in integers (`client::SCALE`).
+/// Returns the scale of the firmware's integer features (`client::SCALE`).
 fn scale() -> FeatureScale {
     FeatureScale::new::<i8>(6).unwrap()
 }
@@ -323,7 +323,7 @@ fn frozen_backbone(classes: &[u16]) -> String {
     backbone::checksums(&images, classes, (&model, &global), &training, order)
 }
 
-/// Memory of local steps with larger batches than a board has room for.
+/// Memory of local steps with batches too large for a board.
 struct Buffers {
     gradient: Vec<f32>,
     order: Vec<u32>,
@@ -486,7 +486,7 @@ fn network(name: &str, network: &Sequential, classes: &[u16]) -> String {
     state_line(name, 0, &update, &sent)
 }
 
-/// A network whose sizes the simulator knows only when it runs, for windows of a sensor.
+/// Trains a network with run-time sizes on sensor windows.
 fn of_windows(name: &str, network: &Sequential, settings: &[Setting]) -> String {
     let class = |i| data::class(i, windows::CLASSES.into());
     let classes: Vec<u16> = (0..SAMPLES).map(class).collect();
@@ -525,7 +525,7 @@ where
         local: &mut vec![0.0; count],
         update: &mut update,
         order: &mut [0; SAMPLES],
-        // Scores of several samples at a time, as on a desktop.
+        // Scores several samples at a time, as on a desktop.
         scratch: &mut vec![0.0; model.scratch_count(8)],
     };
     let order = &mut data::stream(Purpose::BatchShuffle);

@@ -1,4 +1,4 @@
-//! The contract of the command line: exit codes, what goes to stdout and what to stderr.
+//! The contract of the command line: exit codes, stdout and stderr.
 
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn json_is_one_document_with_the_keys_of_the_contract() {
         assert!(document[key].is_f64(), "{key}: {document}");
     }
     assert!(document["epsilon"].as_f64().unwrap() <= 8.0);
-    // The statement names what the contract asks of every epsilon.
+    // The statement has everything that the contract requires of an epsilon.
     for key in [
         "delta",
         "unit",
@@ -58,7 +58,7 @@ fn a_run_says_more_or_nothing() {
     let quiet = run("-q --out quiet");
     assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
     assert_eq!(rounds_done(&place.path("quiet")), 2);
-    // One line that says no less than what an epsilon must not go without; -v has the statement.
+    // One line has everything that an epsilon requires. `-v` prints the statement.
     let usual = run("--out usual").stdout;
     let line = usual.lines().find(|line| line.contains("epsilon = "));
     let line = line.unwrap();
@@ -75,7 +75,7 @@ fn a_run_says_more_or_nothing() {
         "{usual}"
     );
     assert!(run("-v --out whole").stdout.contains("This holds if"));
-    // Colours are for terminals, unless asked for.
+    // Colours are for terminals, unless requested.
     assert!(!usual.contains('\u{1b}'));
     assert!(
         run("--out colours --color always")
@@ -104,7 +104,7 @@ fn more_than_a_machine_has_is_refused() {
     }
 }
 
-/// `smolfed run --json | head -c 10`.
+/// Runs `smolfed run --json | head -c 10`.
 #[test]
 fn whoever_has_read_enough_may_leave() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Experiments that users run: methods, models and sources, and how well each learns.
+//! Users' experiments: methods, models and sources, and how well each learns.
 
 mod answers;
 mod combinations;

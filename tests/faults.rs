@@ -1,7 +1,7 @@
-//! `smolfed audit --fault`: the faults that the audit finds.
+//! `smolfed audit --fault`: faults detected by the audit.
 //!
 //! These tests belong to the package `smolfed`, whose program Cargo builds for them with the
-//! feature `faults`. The program that the other tests run, and that packages hold, has none.
+//! feature `faults`. The program of the other tests and of packages does not have it.
 
 #![allow(
     clippy::expect_used,
@@ -26,7 +26,7 @@ fn is_as_claimed(audit: &Value, test: &str) -> bool {
     found.unwrap_or_else(|| panic!("no `{test}`: {audit}"))["is_as_claimed"] == true
 }
 
-/// Faults in the loop of the rounds, which an audit with a loop of its own would not notice.
+/// Faults in the round loop, which an audit with a separate loop would not detect.
 #[test]
 fn the_audit_attacks_the_round() {
     const STD: &str = "standard deviation of the noise";
@@ -81,11 +81,11 @@ fn the_audit_attacks_the_round() {
             "{broken}"
         );
     }
-    // More is claimed than need be, which no audit refutes.
+    // The claim is larger than necessary, which no audit refutes.
     audit("event-charged-twice", "").success();
 }
 
-/// The private scale, the bits of an adaptive clip norm, users with several devices.
+/// The private scale, the bits of an adaptive clip norm, and users with several devices.
 #[test]
 fn an_audit_finds_faults_of_all_that_is_claimed() {
     const SCALE: &str = "--set data.scale=private";
@@ -128,7 +128,7 @@ fn an_audit_finds_faults_of_all_that_is_claimed() {
     }
 }
 
-/// Answers to questions: their noise, their cohorts, what one device changes, what is charged.
+/// Answers to questions: their noise, their cohorts, the effect of one device, and the charge.
 #[test]
 fn an_audit_finds_faults_of_answers() {
     const NOISE: &str = "noise of answers and other noise";
@@ -181,7 +181,7 @@ fn a_bound_above_the_claim_refutes_it() {
     assert_eq!(broken.json()["is_refuted"], true);
 }
 
-/// Matrices are attacked by themselves, beside an encoder without noise.
+/// Matrices are attacked separately, with an encoder without noise.
 #[test]
 fn correlation_matrices_are_attacked() {
     let place = Place::new();
@@ -195,7 +195,7 @@ fn correlation_matrices_are_attacked() {
     assert!(!is_as_claimed(&broken.json(), test), "{broken}");
 }
 
-/// Each injected fault is found, in the view where it shows.
+/// Each injected fault is found, in the view that shows it.
 #[test]
 fn an_audit_finds_faults_of_masks_and_helpers() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Real devices, as processes, in one federation with simulated ones. However connections break and
-//! processes die, the model is that of a simulation of the same participation.
+//! Real devices, as processes, in one federation with simulated ones. Regardless of broken
+//! connections and killed processes, the model equals a simulation of the same participation.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -48,7 +48,7 @@ mod windows;
 use device::Device;
 use proxy::Proxy;
 
-/// Settings of the experiments here: every device is drawn in every round.
+/// Settings of the experiments in this file: every device is drawn in every round.
 pub(crate) const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=54";
 
 pub(crate) fn provision(place: &Place, settings: &str) {
@@ -56,7 +56,7 @@ pub(crate) fn provision(place: &Place, settings: &str) {
     place.smolfed(&call).success();
 }
 
-/// Arguments of a coordinator that listens on `fleet.sock` and simulates 50 more devices.
+/// Returns arguments of a coordinator that listens on `fleet.sock` and simulates 50 more devices.
 pub(crate) fn serve(timeout: &str, settings: &str) -> String {
     format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --seed 7 \
@@ -93,7 +93,7 @@ pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
     place.smolfed(&call).success();
     let model = |dir: &str| std::fs::read(place.path(dir).join("model.safetensors")).unwrap();
     assert!(model(out) == model(&replay), "the bits differ");
-    // A burned round may have a digest, if its coordinator was killed after that.
+    // A burned round may have a digest, if its coordinator was killed afterwards.
     let is_charge = |line: &Value| line["event"].is_object();
     let charges = |dir: &str| {
         let ledger = lines(&place.path(dir).join("ledger.jsonl"));
@@ -105,10 +105,10 @@ pub(crate) fn assert_is_the_simulation(place: &Place, out: &str) {
     }
 }
 
-/// The objects of a file of JSON lines.
+/// Reads the objects of a file of JSON lines.
 pub(crate) fn lines(path: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(path).unwrap_or_default();
-    // The last one may not be complete yet.
+    // The last line may be incomplete.
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     let lines = whole
         .lines()
@@ -116,7 +116,7 @@ pub(crate) fn lines(path: &Path) -> Vec<Value> {
     lines.collect()
 }
 
-/// Rounds that a device answered, and why it missed the others.
+/// Returns the rounds answered by a device, and the reasons for missing the others.
 pub(crate) fn part_of(place: &Place, out: &str, device: u32) -> (Vec<u64>, Vec<String>) {
     let rounds = lines(&place.path(out).join("participation.jsonl"));
     let answered = rounds.iter().filter(|round| {
@@ -137,7 +137,7 @@ fn connections_break_and_devices_die_and_the_model_is_that_of_the_participation(
     provision(&place, &format!("{FULL} --set rounds=20 --budget 100"));
     let first = Proxy::start(&place, "first.sock", "fleet.sock", true);
     let second = Proxy::start(&place, "second.sock", "fleet.sock", true);
-    // In the middle of its second update.
+    // During its second update.
     first.hold_after.store(4_500, Ordering::Relaxed);
     second.damage_every.store(5_003, Ordering::Relaxed);
     second.cut_every.store(9_001, Ordering::Relaxed);
@@ -154,8 +154,8 @@ fn connections_break_and_devices_die_and_the_model_is_that_of_the_participation(
     assert!(held.exists());
     first.repair();
     zero = Device::start(&place, 0, "first.sock");
-    // The other one is killed in any state, once its connection was damaged and cut; then it works
-    // again.
+    // The other device is killed in any state, after its connection was damaged and cut. It then
+    // works again.
     second.wait_until_bad();
     one.0.kill().unwrap();
     one.0.wait().unwrap();
@@ -174,7 +174,7 @@ fn connections_break_and_devices_die_and_the_model_is_that_of_the_participation(
             "device {device}: {missing:?}"
         );
         match device {
-            // It was killed in the middle of an update, which it had in a file.
+            // It was killed during an update, which it had in a file.
             0 => assert_eq!(missing, [""; 0]),
             1 => assert!(missing.len() <= 1 && answered.contains(&19), "{missing:?}"),
             _ => assert_eq!(missing, [""; 0]),
@@ -201,7 +201,7 @@ fn device_noise_has_the_bits_of_the_simulation() {
         privacy.contains("noise of the real devices is derived from the known seed 7"),
         "{privacy}"
     );
-    // Less noise than devices were provisioned to require.
+    // Less noise than the devices' provisioned minimum.
     let weak = "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 20s \
                 --out weak --json --set rounds=1 --set privacy.trust=local --set \
                 privacy.epsilon=400 --set cohort={sampling=\"full\"}";
@@ -210,7 +210,7 @@ fn device_noise_has_the_bits_of_the_simulation() {
         let (_, missing) = part_of(&place, "weak", device);
         assert!(missing[0].contains("less noise"), "{missing:?}");
     }
-    // As much noise, on a grid so coarse that an accountant counts less of it.
+    // The same noise, on a grid so coarse that an accountant counts less of it.
     let stated: Value = serde_json::from_str(&privacy).unwrap();
     let noise = &stated[0]["noise_multiplier"];
     let table =
@@ -226,8 +226,8 @@ fn device_noise_has_the_bits_of_the_simulation() {
     }
 }
 
-/// The clip norm that the bits of real and simulated devices lead to is that of a simulation: each
-/// round's model depends on it.
+/// The bits of real and simulated devices give the same clip norm as in a simulation: each round's
+/// model depends on it.
 #[test]
 fn devices_send_the_bit_of_an_adaptive_clip_norm() {
     for (trust, weaker) in [("central", ""), ("local", "400")] {
@@ -235,7 +235,7 @@ fn devices_send_the_bit_of_an_adaptive_clip_norm() {
         let settings = format!(
             "{FULL} --set rounds=6 --set privacy.trust={trust} --set privacy.clip_norm=adaptive"
         );
-        // For the second run with less noise as well.
+        // Also for the second run, with less noise.
         provision(&place, &format!("{settings} --budget 20"));
         let devices = Device::start_all(&place, 0..4);
         let arguments = serve("20s", &settings);
@@ -255,7 +255,7 @@ fn devices_send_the_bit_of_an_adaptive_clip_norm() {
         let changes = served.windows(2).filter(|pair| pair[0] != pair[1]);
         assert_eq!(changes.count(), 5, "{served:?}");
         if !weaker.is_empty() {
-            // The budget of the noise that update and bit share, not that of the update alone.
+            // The budget of the noise shared by update and bit, not of the update alone.
             let weak = arguments.replace("--out served", "--out weak");
             let weak = format!("{weak} --set privacy.epsilon={weaker}");
             wait(place.start(&weak), &weak).success();
@@ -291,12 +291,12 @@ fn an_unresponsive_device_costs_its_own_update_and_the_time_out() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// Whatever the coordinator asks for, each device limits its participations itself.
+/// Regardless of the coordinator's requests, each device limits its participations itself.
 #[test]
 fn a_device_stops_at_its_own_budget() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --budget 2"));
-    // One listens for its coordinator, over TCP.
+    // One device listens for its coordinator, over TCP.
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("tcp:{}", free.local_addr().unwrap());
     drop(free);
@@ -315,7 +315,7 @@ fn a_device_stops_at_its_own_budget() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// Round numbers of the fleet go on over runs, and so does the distance between participations.
+/// The fleet's round numbers continue across runs, and so does the separation of participations.
 #[test]
 fn devices_keep_their_separation_over_runs() {
     let place = Place::new();
@@ -345,7 +345,7 @@ fn a_restart_burns_the_round_that_had_begun() {
     provision(&place, &format!("{FULL} --set rounds=6"));
     let devices = Device::start_all(&place, 0..3);
     let arguments = serve("30s", &format!("{FULL} --set rounds=6"));
-    // The coordinator waits for device 3, and is killed in the middle of its first round.
+    // The coordinator waits for device 3, and is killed during its first round.
     let mut coordinator = place.start(&arguments);
     let ledger = |device: u32| place.path(format!("fleet/device-{device}.ledger"));
     wait_until(|| {
@@ -379,8 +379,8 @@ fn a_restart_burns_the_round_that_had_begun() {
     drop(devices);
 }
 
-/// The private sums of correlated noise are gone with the process that held them: noise begins
-/// anew, which the record of participation says, so that a simulation of it repeats the bits.
+/// The private sums of correlated noise are lost with the process that held them. Noise restarts,
+/// and the participation record says so, so a simulation of it repeats the bits.
 #[test]
 fn correlated_noise_begins_anew_after_a_restart() {
     let place = Place::new();
@@ -437,7 +437,7 @@ fn devices_with_another_key_are_refused_and_counted() {
         std::fs::rename(from, place.path("fleet").join(name)).unwrap();
     }
     let _devices = Device::start_all(&place, 0..4);
-    // One connection sends bytes of no protocol, another one sends nothing.
+    // One connection sends bytes of no protocol, and another sends nothing.
     let arguments = format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 2s \
          --out served --json {FULL} --set rounds=2"
@@ -475,8 +475,8 @@ fn devices_with_another_key_are_refused_and_counted() {
     );
 }
 
-/// A device whose ledger was put back counts from 0 again: the coordinator says so, also after its
-/// own restart, and takes the device when it has a new key and root.
+/// A device with a restored old ledger counts from 0 again. The coordinator reports this, even
+/// after its own restart, and accepts the device once it has a new key and root.
 #[test]
 fn device_of_before_is_refused_until_it_is_provisioned_again() {
     let place = Place::new();
@@ -502,10 +502,10 @@ fn device_of_before_is_refused_until_it_is_provisioned_again() {
     std::fs::write(&ledger, before).unwrap();
     let (answered, missing, printed) = served("erased");
     assert_eq!((answered, missing), (0, vec!["not connected".to_owned()]));
-    // Which one, standard error does not say.
+    // Standard error does not name the device.
     let sentence = "a device is refused: its ledger or its key is not the one that is known";
     assert!(printed.contains(sentence), "{printed}");
-    // Provisioned again: record, ledger and key.
+    // Provisioned again, with new record, ledger and key.
     replace("device-0.ledger");
     replace("device-0.bin");
     let keys = place.path("fleet/keys.toml");

@@ -1,5 +1,5 @@
-//! Models in use: a run directory is all that is needed to predict new rows, and predictions are
-//! those of the run's own evaluation, in any of the exported forms.
+//! Models in use: a run directory is enough to predict new rows, and predictions equal the run's
+//! own evaluation, in any exported form.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ mod numbers;
 mod quantised;
 mod unnamed;
 
-/// Rows of 12 devices: features on different scales, with gaps, and one that never changes.
+/// Rows of 12 devices with features on different scales, with gaps, and a constant feature.
 pub(crate) struct Row {
     device: usize,
     small: f64,
@@ -24,10 +24,10 @@ pub(crate) struct Row {
     value: f64,
 }
 
-/// Names that a careless writer of CSV, C or JSON would break.
+/// Names that break a careless writer of CSV, C or JSON.
 const CLASSES: [&str; 3] = ["a\\b??/", "it's 5\"", "é, naïve"];
 
-/// Deterministic rows; another `seed` has others.
+/// Returns deterministic rows, which depend on `seed`.
 fn rows(seed: usize) -> impl Iterator<Item = Row> {
     (0..144).map(move |row| {
         let number = |factor: usize, modulus: usize| ((row + 7 * seed) * factor % modulus) as f64;
@@ -44,14 +44,14 @@ fn rows(seed: usize) -> impl Iterator<Item = Row> {
     })
 }
 
-/// The columns as they are for training.
+/// Column order of the training table.
 const HEADER: &str = "who,row,small,\"large, raw\",gap,constant,kind,second,value\n";
 
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }
 
-/// A row in the order of [`HEADER`].
+/// Returns a row in the order of [`HEADER`].
 fn cells(number: usize, row: &Row) -> Vec<String> {
     let second = if row.class == CLASSES[0] { "no" } else { "yes" };
     vec![
@@ -67,7 +67,7 @@ fn cells(number: usize, row: &Row) -> Vec<String> {
     ]
 }
 
-/// Rows as a table; `backwards` with the columns in the opposite order and one more.
+/// Returns rows as a table. With `backwards`, the columns are reversed and one is added.
 fn table(seed: usize, backwards: bool) -> String {
     let mut text = HEADER.to_owned();
     if backwards {
@@ -84,13 +84,13 @@ fn table(seed: usize, backwards: bool) -> String {
     text
 }
 
-/// What is predicted: the keys of `[data]`.
+/// Prediction targets: the keys of `[data]`.
 const KINDS: &str = "label = \"kind\"\nignore = [\"row\", \"second\", \"value\"]\n";
 const PAIRS: &str = "label = \"second\"\nignore = [\"row\", \"kind\", \"value\"]\n";
 const VALUES: &str =
     "label = \"value\"\nignore = [\"row\", \"kind\", \"second\"]\ntask = \"regression\"\n";
 
-/// Trains on `train.csv` and tests on `test.csv`, which has the columns in another order below.
+/// Trains on `train.csv` and tests on `test.csv`, whose columns have another order.
 fn run(place: &Place, out: &str, data: &str, settings: &str) -> Value {
     place.write("train.csv", table(1, false));
     place.write("ordered.csv", table(2, false));
@@ -117,7 +117,7 @@ fn preprocessing(place: &Place, out: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The run's figures on its test rows are those of `evaluate` on the file.
+/// Asserts that the run's figures on its test rows equal those of `evaluate` on the file.
 #[track_caller]
 fn evaluates_to_the_same(place: &Place, out: &str, document: &Value, data: &str) {
     let call = format!("evaluate {out} --data {data} --json");
@@ -167,7 +167,7 @@ fn evaluation_of_the_test_rows_is_that_of_the_run() {
         evaluates_to_the_same(&place, &out, &document, "test.csv");
         let found = preprocessing(&place, &out);
         assert_eq!(found["privacy"]["scale"], *basis, "{scale}");
-        // What the statement says of the rows, the file says in the same words.
+        // The file uses the same words about the rows as the statement.
         let statement = &document["privacy"][0]["notes"];
         for note in found["privacy"]["notes"].as_array().into_iter().flatten() {
             assert!(statement.as_array().unwrap().contains(note), "{note}");
@@ -238,7 +238,7 @@ fn predictions_are_csv_or_json_in_the_unit_of_the_target() {
         .filter_map(Value::as_f64)
         .sum();
     assert!((sum - 1.0).abs() < 1e-6 && first["row"] == "1", "{first}");
-    // Values near those of the data, not near 0.
+    // Values close to those of the data, not to 0.
     place
         .smolfed("predict values --data test.csv --out values.csv")
         .success();
@@ -413,7 +413,7 @@ fn personal_models_are_those_of_their_devices() {
         .refused(2, &["`--device 12`", "each device that took part"]);
 }
 
-/// The test rows of a device.
+/// Returns the test rows of a device.
 fn rows_of(place: &Place, device: &str) -> String {
     let text = std::fs::read_to_string(place.path(Path::new("ordered.csv"))).unwrap();
     let is_own = |line: &&str| line.starts_with(&format!("{device},"));

@@ -1,4 +1,4 @@
-//! What is promised and paid for: figures, statements, ledgers, mechanisms and audits.
+//! Privacy claims and costs: figures, statements, ledgers, mechanisms and audits.
 
 mod accounting;
 mod audit;

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program under test: the one that Cargo builds for tests of its package, else the one that
-/// `SMOLFED_BIN` names, else this workspace's, built now if need be. Cargo and nextest build no
-/// programs of other packages.
+/// Returns the program under test: Cargo's build for tests of its package, else `SMOLFED_BIN`, else
+/// this workspace's, built now if necessary. Cargo and nextest do not build programs of other
+/// packages.
 pub(crate) fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -40,10 +40,10 @@ fn build() -> PathBuf {
     })
 }
 
-/// Longer than any test takes on a busy machine.
+/// Longer than any test on a busy machine.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// The time that a coordinator may take: `SMOLFED_TIME_LIMIT` seconds where a test is made longer.
+/// Returns a coordinator's time limit. `SMOLFED_TIME_LIMIT` sets seconds for longer tests.
 pub(crate) fn time_limit() -> Duration {
     let given = std::env::var("SMOLFED_TIME_LIMIT").ok();
     given.map_or(TIMEOUT, |text| {
@@ -51,7 +51,7 @@ pub(crate) fn time_limit() -> Duration {
     })
 }
 
-/// Waits for a condition that a process or thread makes true.
+/// Waits until a process or thread makes a condition true.
 #[track_caller]
 pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     let deadline = Instant::now() + TIMEOUT;
@@ -61,7 +61,7 @@ pub(crate) fn wait_until(mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// An empty directory in which the program runs; removed with the value.
+/// An empty directory in which the program runs, removed on drop.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -72,17 +72,17 @@ impl Place {
         Self { dir }
     }
 
-    /// A path in it.
+    /// Returns a path in the directory.
     pub(crate) fn path(&self, name: impl AsRef<Path>) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    /// Writes a file into it.
+    /// Writes a file into the directory.
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), content).expect("the test's file is written");
     }
 
-    /// Names of everything in it, sorted.
+    /// Returns the sorted names of all its entries.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.dir.path()).expect("the test's directory is read");
         let mut names: Vec<String> = entries
@@ -92,7 +92,7 @@ impl Place {
         names
     }
 
-    /// A command in this directory that finds no data sets or passphrases elsewhere.
+    /// Returns a command in this directory that finds no data sets or passphrases elsewhere.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command
@@ -104,7 +104,7 @@ impl Place {
         command
     }
 
-    /// Runs `smolfed` with arguments given in one line, separated by blanks.
+    /// Runs `smolfed` with arguments in one line, separated by spaces.
     pub(crate) fn smolfed(&self, arguments: &str) -> Outcome {
         let mut command = self.command(program());
         command.args(arguments.split_whitespace());
@@ -122,11 +122,11 @@ impl Place {
     }
 }
 
-/// The outcome of one call of the program.
+/// Outcome of one call of the program.
 pub(crate) struct Outcome {
     /// The command line, without the program.
     arguments: String,
-    /// The exit code; `None` when a signal ended it.
+    /// The exit code, or `None` after a signal.
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -143,7 +143,7 @@ impl Outcome {
         }
     }
 
-    /// An outcome that was made up, to test checks.
+    /// Returns an artificial outcome, to test checks.
     pub(crate) fn with(code: i32, stdout: &str, stderr: &str) -> Self {
         Self {
             arguments: "made up".to_owned(),
@@ -153,21 +153,21 @@ impl Outcome {
         }
     }
 
-    /// The outcome, which must be a success.
+    /// Returns the outcome, which must be a success.
     #[track_caller]
     pub(crate) fn success(self) -> Self {
         assert_eq!(self.code, Some(0), "{self}");
         self
     }
 
-    /// The one JSON document on stdout.
+    /// Returns the only JSON document on stdout.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("stdout is not one JSON document: {error}: {self}"))
     }
 
-    /// Checks that it is a refusal whose sentence contains all of `words`.
+    /// Checks that this is a refusal whose sentence contains all of `words`.
     #[track_caller]
     pub(crate) fn refused(&self, code: i32, words: &[&str]) {
         let sentence = self.refusal(code);
@@ -176,7 +176,7 @@ impl Outcome {
         }
     }
 
-    /// The sentence of a refusal: exit code `code`, nothing on stdout, one line on stderr.
+    /// Returns the sentence of a refusal: exit code `code`, nothing on stdout, one line on stderr.
     #[track_caller]
     pub(crate) fn refusal(&self, code: i32) -> &str {
         assert_eq!(self.code, Some(code), "{self}");

@@ -1,26 +1,26 @@
-//! A run directory as a reader finds it, without what may differ between equal runs.
+//! A run directory without content that may differ between equal runs.
 
 use std::path::Path;
 
 use serde_json::Value;
 
-/// The content that two runs with the same bits share.
+/// Content shared by two runs with the same bits.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Traces {
     /// `model.safetensors`, byte for byte.
     pub(crate) model: Vec<u8>,
-    /// The lines of `metrics.jsonl` without `seconds`, as text: the keys keep their order.
+    /// The lines of `metrics.jsonl` without `seconds`, as text, so that the keys keep their order.
     pub(crate) metrics: Vec<String>,
     /// `privacy.json`, byte for byte.
     pub(crate) privacy: Vec<u8>,
-    /// `ledger.jsonl`, byte for byte: however often a run was resumed, each round is paid once.
+    /// `ledger.jsonl`, byte for byte: each round is charged once, regardless of resumes.
     pub(crate) ledger: Vec<u8>,
     /// `diagnostics.json`, byte for byte.
     pub(crate) diagnostics: Vec<u8>,
 }
 
 impl Traces {
-    /// Those of a finished run.
+    /// Reads the traces of a finished run.
     #[track_caller]
     pub(crate) fn read(dir: &Path) -> Self {
         let bytes = |name: &str| {
@@ -38,7 +38,7 @@ impl Traces {
     }
 }
 
-/// A record as written, without its wall time, the last key.
+/// Returns a record as written, without its wall time, the last key.
 fn without_seconds(line: &str) -> String {
     let record: Value = serde_json::from_str(line).expect("a record is JSON");
     assert!(record["seconds"].is_f64(), "{line}");
@@ -48,7 +48,7 @@ fn without_seconds(line: &str) -> String {
     rest.to_owned()
 }
 
-/// Whole lines in `metrics.jsonl`; 0 before it is there.
+/// Returns the number of whole lines in `metrics.jsonl`, or 0 before it exists.
 pub(crate) fn rounds_done(dir: &Path) -> usize {
     std::fs::read_to_string(dir.join("metrics.jsonl")).map_or(0, |text| text.matches('\n').count())
 }

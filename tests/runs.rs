@@ -1,5 +1,5 @@
-//! Finished runs: `smolfed runs` lists and compares those of a folder, and writes other programs'
-//! formats. The folder beside this file has how runs end, resume and repeat.
+//! Finished runs: `smolfed runs` lists and compares the runs in a folder, and writes formats of
+//! other programs. The folder next to this file tests how runs end, resume and repeat.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ mod ranks;
 mod resume;
 mod same_bits;
 
-/// Two short runs of the built-in data, one with and one without a bound on ε.
+/// Runs twice on the built-in data, with and without a bound on ε.
 fn two_runs() -> Place {
     let place = Place::new();
     let run = |settings: &str| place.smolfed(&format!("run -q {settings}")).success();
@@ -24,7 +24,7 @@ fn two_runs() -> Place {
     place
 }
 
-/// Every file below a folder, by its path in it.
+/// Returns every file below a folder, by its path in it.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
     while let Some(path) = open.pop() {
@@ -37,7 +37,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The row about a run.
+/// Returns the row about a run.
 fn row<'a>(listing: &'a Value, run: &str) -> &'a Value {
     let mut rows = listing["runs"].as_array().unwrap().iter();
     rows.find(|row| row["run"] == run)
@@ -57,7 +57,7 @@ fn every_run_is_a_row_and_a_broken_one_says_why() {
         assert!(line("runs/a ").contains(words), "{words}: {outcome}");
     }
     assert!(line("runs/a ").ends_with("complete"), "{outcome}");
-    // Each epsilon comes with what it is worth and under which assumptions.
+    // Each epsilon comes with its status and its assumptions.
     for words in [
         "proved upper bound",
         "delta = ",
@@ -131,7 +131,8 @@ fn a_run_that_goes_on_is_running_and_one_that_is_killed_unfinished() {
     );
 }
 
-/// A run that stopped has a statement; once it goes on and breaks off, that covers too little.
+/// A stopped run has a statement. If it continues and is interrupted, the statement covers too few
+/// rounds.
 #[test]
 fn a_statement_is_shown_only_if_it_covers_every_round() {
     let place = two_runs();

@@ -1,7 +1,7 @@
-//! What a program is released with: without the feature `faults`, a fault changes nothing.
+//! Released programs, without the feature `faults`: a fault changes nothing.
 //!
-//! The workspace's tests have that feature. This runs alone, and shares the crates of the release
-//! build: `cargo test --release -p smolfed --features full --test without_faults`.
+//! The workspace's tests have that feature. This test runs alone and shares the crates of the
+//! release build: `cargo test --release -p smolfed --features full --test without_faults`.
 #![cfg(not(feature = "faults"))]
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -19,7 +19,7 @@ use smolfed_release::{
 
 const LENGTH: usize = 9000;
 
-/// What one device and the server release with this fault, and what became of the device.
+/// Returns the release of one device and the server with this fault, and the device's outcome.
 fn release(fault: Fault, trust: TrustModel, entry: f32) -> (Released, Outcome) {
     let noise = DiscreteGaussian::new(1 << 20, 1).unwrap();
     let gaussian = smolfed_accounting::Mechanism::Gaussian {

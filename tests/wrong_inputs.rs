@@ -1,12 +1,12 @@
-//! Invalid input, of all kinds: the answer says what is wrong, and nothing is written.
+//! Invalid input of all kinds: the answer says what is wrong, and nothing is written.
 //!
-//! Here is a trial of what a newcomer, an operator or a researcher types. Each answer is a sentence
-//! or two that say what to type, in words that need no knowledge of Rust. The inputs are in
-//! `wrong_inputs/*.txt`, a file a topic and a line an input: the arguments, then what the answer
-//! must contain, separated by ` | `. A text between single quotes is one argument.
+//! This file tests typical input of newcomers, operators and researchers. Each answer has one or
+//! two sentences that say what to type, in words that need no knowledge of Rust. The inputs are in
+//! `wrong_inputs/*.txt`, with one file per topic and one input per line: the arguments, then the
+//! required parts of the answer, separated by ` | `. A text in single quotes is one argument.
 //!
-//! Experiments are spoilt in `config`, data sets in `data`, calls of a fleet in `calls`. `tables`
-//! has tables as people have them, and `fuzzed` has what fuzzing found.
+//! `config` has invalid experiments, `data` invalid data sets, `calls` invalid calls of a fleet.
+//! `tables` has real-world tables, and `fuzzed` has inputs found by fuzzing.
 
 mod calls;
 mod config;
@@ -21,7 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::program::{Outcome, Place, program};
 
-/// The trial, by topic.
+/// Inputs by topic.
 const TOPICS: [(&str, &str); 7] = [
     ("commands", include_str!("wrong_inputs/commands.txt")),
     ("keys", include_str!("wrong_inputs/keys.txt")),
@@ -32,7 +32,7 @@ const TOPICS: [(&str, &str); 7] = [
     ("fleet", include_str!("wrong_inputs/fleet.txt")),
 ];
 
-/// Arguments that many lines share.
+/// Arguments shared by many lines.
 const SHARED: [(&str, &str); 9] = [
     ("$TARGET", "--epsilon 2 --devices 1000"),
     ("$CORRELATED", "--epsilon 2 --mechanism correlated"),
@@ -48,7 +48,7 @@ const SHARED: [(&str, &str); 9] = [
     ),
 ];
 
-/// Words of Rust, of its libraries and of its runtime: none helps somebody to type the right thing.
+/// Words of Rust, its libraries and its runtime. None helps users to type the right thing.
 #[rustfmt::skip]
 const WORDS_OF_RUST: [&str; 41] = [
     "u8",
@@ -114,7 +114,7 @@ const PHRASES_OF_RUST: [&str; 13] = [
 /// A list of 28 values is the longest answer.
 const MAX_CHARACTERS: usize = 800;
 const MAX_LINES: usize = 12;
-/// Nothing is trained: seconds are plenty even on a busy machine.
+/// Nothing is trained: seconds are enough even on a busy machine.
 const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// A line of a topic.
@@ -144,12 +144,12 @@ impl Input {
         arguments
     }
 
-    /// What the answer must contain: the place, and what to type.
+    /// Returns the required parts of the answer: the place, and what to type.
     fn words(self) -> impl Iterator<Item = &'static str> {
         self.line.split(" | ").skip(1)
     }
 
-    /// Types it, and returns what is wrong with the answer.
+    /// Runs the input, and returns the faults of the answer.
     fn faults(self, place: &Place) -> Vec<String> {
         let before = content(place);
         let outcome = self.outcome(place);
@@ -183,7 +183,7 @@ impl Input {
     }
 }
 
-/// What is wrong with an answer, whatever the input was.
+/// Returns the faults of an answer that do not depend on the input.
 fn faults(outcome: &Outcome) -> Vec<String> {
     let answer = &outcome.stderr;
     let mut faults = Vec::new();
@@ -211,7 +211,7 @@ fn faults(outcome: &Outcome) -> Vec<String> {
     faults
 }
 
-/// Every file and folder, with its length and when it was written.
+/// Returns every file and folder, with its length and modification time.
 fn content(place: &Place) -> BTreeMap<PathBuf, (u64, SystemTime)> {
     let mut found = BTreeMap::new();
     let mut folders = vec![place.path("")];
@@ -299,7 +299,7 @@ fn the_trial_has_at_least_130_different_inputs_over_all_commands() {
     }
 }
 
-/// The checks find what they are for.
+/// The checks detect poor answers.
 #[test]
 fn poor_answers_are_found() {
     let good = "error: `rounds` is 0: it must be at least 1\n";

@@ -1,5 +1,5 @@
-//! The frozen backbone of `firmware-example/` computes what TensorFlow Lite's kernels compute:
-//! layer after layer, with padded images and 64-bit sums, as their specification has it.
+//! The frozen backbone of `firmware-example/` computes the same values as TensorFlow Lite's
+//! kernels, layer by layer, with padded images and 64-bit sums, as in their specification.
 
 use smolfed_core::fixed_point::{FeatureScale, FixedPointSlice, FixedPointWork, local_update};
 use smolfed_core::model::{Model, Parametric, Softmax};
@@ -14,14 +14,14 @@ use frozen::convolution::{Convolution, Output};
 use frozen::weights::{FIRST, SECOND};
 use frozen::{FEATURES, PIXELS, SIDE};
 
-/// The features of an image.
+/// Returns the features of an image.
 pub(crate) fn features(image: &[i8]) -> Vec<i8> {
     let mut features = vec![0; FEATURES];
     frozen::features_into(image, &mut features);
     features
 }
 
-/// What the self-test prints of the backbone: checksums of features, and of the update of a head.
+/// Returns the self-test's output for the backbone: checksums of features, and of a head's update.
 pub(crate) fn checksums(
     images: &[[i8; PIXELS]],
     classes: &[u16],
@@ -49,7 +49,7 @@ pub(crate) fn checksums(
 /// An image by rows and columns, with channels.
 type Image = Vec<Vec<Vec<i64>>>;
 
-/// `CONV_2D` with padding `SAME`, and the requantisation of each pixel, rectified.
+/// `CONV_2D` with padding `SAME`, followed by the requantisation of each pixel and a rectifier.
 fn convolve<const SIDE: usize, const INPUTS: usize, const OUTPUTS: usize>(
     layer: &Convolution<SIDE, INPUTS, OUTPUTS>,
     image: &Image,
@@ -79,7 +79,7 @@ fn convolve<const SIDE: usize, const INPUTS: usize, const OUTPUTS: usize>(
     (0..SIDE).map(row).collect()
 }
 
-/// `MultiplyByQuantizedMultiplier`: in units of 2⁻³¹ and then of 1, half away from zero.
+/// `MultiplyByQuantizedMultiplier`, rounded to units of 2⁻³¹ and then of 1, half away from zero.
 fn rescaled(output: &Output, sum: i64) -> i64 {
     let rounded = |numerator: i64, bits: u32| {
         let magnitude = (numerator.abs() + (1 << bits >> 1)) >> bits;
@@ -91,7 +91,7 @@ fn rescaled(output: &Output, sum: i64) -> i64 {
     )
 }
 
-/// `MAX_POOL_2D` of 2 × 2.
+/// `MAX_POOL_2D` with 2 × 2 windows.
 fn pool(image: &Image) -> Image {
     let pixel = |rows: &[Vec<Vec<i64>>], column: usize| {
         let values = |channel: usize| {
@@ -120,7 +120,7 @@ fn reference(image: &[i8]) -> Vec<i8> {
 
 #[test]
 fn the_backbone_is_that_of_the_specification() {
-    // A linear congruence: images of all values, of pixels, and of two values.
+    // Linear congruential generator. Images have all values, pixel values, or two values.
     let mut word = 1_u32;
     let mut draw = |reach: fn(i8) -> i8| -> Vec<i8> {
         let mut next = || {
@@ -145,14 +145,14 @@ fn the_backbone_is_that_of_the_specification() {
             }
         }
     }
-    // Saturated, at zero, and in between.
+    // Saturated, zero, and intermediate values.
     assert!(
         seen.iter().filter(|count| **count > 0).count() > 100,
         "{seen:?}"
     );
 }
 
-/// Sums fit 32 bits: the largest of all images is that of the signs of the weights.
+/// Sums fit 32 bits: the largest sum of all images has the signs of the weights.
 #[test]
 fn no_sum_overflows() {
     fn bound<const SIDE: usize, const INPUTS: usize, const OUTPUTS: usize>(
@@ -176,7 +176,7 @@ fn no_sum_overflows() {
     }
 }
 
-/// Pixels without a value are 0, and features without room are left out.
+/// Missing pixels are 0, and features that do not fit are skipped.
 #[test]
 fn short_slices_do_not_panic() {
     let mut few = [7; 20];

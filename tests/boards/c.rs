@@ -1,4 +1,4 @@
-//! Firmware in C: the device of `c/examples/`, built as docs/c.md builds it.
+//! Firmware in C: the device of `c/examples/`, built as in docs/c.md.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -10,21 +10,21 @@ use super::{Board, named};
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::{Place, wait_until};
 
-/// The boards of the example, and the compiler of each.
+/// Boards of the example, each with its compiler.
 const BOARDS: [(&str, &str); 3] = [
     ("mps2-an386", "arm-none-eabi-gcc"),
     ("microbit", "arm-none-eabi-gcc"),
     ("riscv-virt", "riscv64-unknown-elf-gcc"),
 ];
 
-/// Skips a test, or fails where CI is set.
+/// Skips a test, or fails in CI.
 fn skipped<T>(why: &str) -> Option<T> {
     assert!(std::env::var_os("CI").is_none(), "{why}");
     eprintln!("SKIPPED: {why}; ./test installs it");
     None
 }
 
-/// The unpacked archive of a target, which `cargo xtask c-library` makes.
+/// Returns the unpacked archive of a target from `cargo xtask c-library`.
 pub(crate) fn archive(target: &str) -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("SMOLFED_C") else {
         return skipped("SMOLFED_C names no folder of archives");
@@ -37,8 +37,8 @@ pub(crate) fn archive(target: &str) -> Option<PathBuf> {
     }
 }
 
-/// Compiles the example for a board, once `change` has changed its files; `None` if something is
-/// missing.
+/// Compiles the example for a board, after `change` has edited its files. Returns `None` if
+/// something is missing.
 pub(crate) fn compile(place: &Place, board: &str, change: impl FnOnce(&Path)) -> Option<PathBuf> {
     let (_, compiler) = BOARDS.iter().find(|(name, _)| *name == board)?;
     let archive = archive(named(board).target)?;
@@ -68,7 +68,7 @@ pub(crate) fn compile(place: &Place, board: &str, change: impl FnOnce(&Path)) ->
     Some(program)
 }
 
-/// A board that runs, and what it prints.
+/// A running board and its output.
 pub(crate) struct Running {
     qemu: std::process::Child,
     printed: PathBuf,
@@ -101,7 +101,7 @@ impl Drop for Running {
     }
 }
 
-/// Nothing of a program allocates, prints or unwinds.
+/// Asserts that a program does not allocate, print or unwind.
 fn assert_is_bare(program: &Path) {
     let bytes = std::fs::read(program).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
@@ -124,7 +124,7 @@ fn assert_is_bare(program: &Path) {
     }
 }
 
-/// The commands of the section "Ten minutes" of docs/c.md.
+/// Returns the commands of the section "Ten minutes" of docs/c.md.
 fn commands() -> String {
     let page = include_str!("../../docs/c.md");
     let section = page
@@ -136,7 +136,7 @@ fn commands() -> String {
     blocks.map(|block| block.replace("$ ", "")).collect()
 }
 
-/// From an empty folder, an archive and a compiler to a model that is the simulation's.
+/// From an empty folder, an archive and a compiler to the same model as in the simulation.
 #[test]
 fn the_ten_minutes_of_the_page_work_word_for_word() {
     let (board, compiler) = BOARDS[0];
@@ -155,7 +155,7 @@ fn the_ten_minutes_of_the_page_work_word_for_word() {
     std::fs::copy(packed, place.path(format!("{name}.tar.gz"))).unwrap();
     let folder = crate::program::program().parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    // The page leaves the emulator running.
+    // The page does not stop the emulator.
     let script = format!(
         "set -eu\ntrap 'kill $(jobs -p)' EXIT\n{}smolfed run motion.toml --seed 7 --out simulated\n\
          cmp served/model.safetensors simulated/model.safetensors\n",
@@ -173,7 +173,7 @@ fn the_ten_minutes_of_the_page_work_word_for_word() {
     assert!((said + errors).contains("model of round "), "no prediction");
 }
 
-/// The example's experiment, with what the sensors of so many devices measure.
+/// Writes the example's experiment, with the sensor measurements of `devices` devices.
 fn experiment(place: &Place, devices: u32) -> Option<()> {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../c/examples");
     let program = place.path("record");
@@ -196,7 +196,7 @@ fn experiment(place: &Place, devices: u32) -> Option<()> {
     Some(())
 }
 
-/// Three boards measure by themselves what the simulation reads from a table.
+/// Three boards measure the values that the simulation reads from a table.
 #[test]
 fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
     let place = Place::new();
@@ -225,7 +225,7 @@ fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
         let (answered, missing) = part_of(&place, "served", device);
         assert_eq!((answered, missing), (vec![0, 1, 2, 3], vec![]), "{device}");
     }
-    // All of them took part, so that a run without any board has the same model.
+    // All boards took part, so a run without any board has the same model.
     let run = "run motion.toml --set rounds=4 --seed 7 --out simulated --json";
     place.smolfed(run).success();
     let model = |run| std::fs::read(place.path(run).join("model.safetensors")).unwrap();

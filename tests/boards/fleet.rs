@@ -1,5 +1,5 @@
-//! Four emulated boards of different kinds and 50 simulated devices in one federation; one board on
-//! a serial line.
+//! Four emulated boards of different kinds and 50 simulated devices in one federation, and one
+//! board on a serial line.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -32,11 +32,11 @@ mod records;
 mod short;
 mod template;
 
-/// An emulated board that ends with the test.
+/// An emulated board that is killed at the end of the test.
 struct Running(Child);
 
 impl Running {
-    /// Starts device `number` on `board`; its line is the socket `line-<number>`.
+    /// Starts device `number` on `board`. Its line is the socket `line-<number>`.
     fn start(place: &Place, number: usize, board: &Board, program: &Path) -> Self {
         let page = place.path(format!("fleet/device-{number}.bin"));
         let ledger = place.path(format!("fleet/device-{number}.ledger"));
@@ -44,7 +44,7 @@ impl Running {
         Self(emulate(board, program, &page, &ledger, &line))
     }
 
-    /// A board that was started.
+    /// Wraps a running board.
     const fn of(qemu: Child) -> Self {
         Self(qemu)
     }
@@ -62,7 +62,7 @@ impl Drop for Running {
     }
 }
 
-/// What a board prints that does not take part, until it ends.
+/// Returns the output of a board that does not take part, until it ends.
 fn refusal(board: &Board, program: &Path, record: &Path, ledger: &Path) -> String {
     let mut command = emulator(board, program, record, ledger, "null");
     let qemu = command
@@ -80,7 +80,7 @@ fn refusal(board: &Board, program: &Path, record: &Path, ledger: &Path) -> Strin
     text
 }
 
-/// What QEMU prints when a serial line of a board becomes a terminal of the host.
+/// Reads the terminal name that QEMU prints for a board's serial line.
 fn terminal(qemu: &mut Child) -> String {
     let output = qemu.stdout.take().expect("QEMU's output");
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -91,8 +91,8 @@ fn terminal(qemu: &mut Child) -> String {
     format!("/dev/{}", name.expect("QEMU names the terminal"))
 }
 
-/// As real boards are connected: not a socket, but a terminal with a speed and modes. The clip norm
-/// is adaptive.
+/// As with a real board, the line is a terminal with a speed and modes instead of a socket. The
+/// clip norm is adaptive.
 #[test]
 fn a_board_on_a_serial_line_takes_part() {
     let board = named(CORTEX_M4F);
@@ -138,7 +138,7 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
     let mut running: Vec<Running> = (0..4).map(start).collect();
     let first = Proxy::start(&place, "first.sock", "line-0", false);
     let second = Proxy::start(&place, "second.sock", "line-1", false);
-    // In the middle of the second update of the Cortex-M0.
+    // During the second update of the Cortex-M0.
     first.hold_after.store(4_500, Ordering::Relaxed);
     second.damage_every.store(5_003, Ordering::Relaxed);
     second.cut_every.store(9_001, Ordering::Relaxed);
@@ -178,9 +178,9 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
     }
 }
 
-/// Bytes of RAM that a client of 64 × 10 has used beside three vectors, the sensor's windows and
-/// the order of the samples: its variables, and what is no zero above them, which was stack at some
-/// time (`docs/targets.md`).
+/// Returns the bytes of RAM that a client of 64 × 10 has used besides three vectors, the sensor's
+/// windows and the order of the samples. They are its variables and the nonzero bytes above them,
+/// which were stack at some time (`docs/targets.md`).
 fn ram_beside_vectors(board: &Board, program: &Path, ledger: &Path) -> usize {
     let file = std::fs::read(program).expect("the client");
     let file = object::File::parse(file.as_slice()).expect("an ELF file");
@@ -197,7 +197,7 @@ fn ram_beside_vectors(board: &Board, program: &Path, ledger: &Path) -> usize {
     used - 3 * 650 * size_of::<f32>() - samples
 }
 
-/// The smallest board too has room for a personal model, in its flash.
+/// Even the smallest board can store a personal model in its flash.
 #[test]
 fn emulated_boards_keep_personal_models() {
     let boards = ["microbit", CORTEX_M4F].map(named);

@@ -1,5 +1,5 @@
-//! A client that trains in integers has no floating point: neither a function that stands in for an
-//! instruction, nor one of `libm`.
+//! A client that trains in integers has no floating point: neither functions that emulate
+//! instructions, nor functions of `libm`.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use object::{Object, ObjectSymbol};
 
 use super::{Board, firmware, named, on_every_board};
 
-/// Names of the routines of the compiler's library and the run-time ABI that calculate with,
-/// compare or convert floating-point numbers, and of `libm`.
+/// Matches floating-point routines of the compiler's library and the run-time ABI (arithmetic,
+/// comparison, conversion), and of `libm`.
 fn is_floating_point(name: &str) -> bool {
     const PREFIXES: [&str; 12] = [
         "__aeabi_f",
@@ -33,7 +33,7 @@ fn is_floating_point(name: &str) -> bool {
         || name.contains("12smolfed_core4math")
 }
 
-/// The floating-point functions of a program.
+/// Returns the floating-point functions of a program.
 fn floating_point(program: &Path) -> Vec<String> {
     let bytes = std::fs::read(program).expect("the client");
     let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
@@ -58,7 +58,7 @@ fn a_client_that_trains_in_integers_has_no_floating_point() {
     on_every_board(has_none);
 }
 
-/// The analysis finds such functions where there are some.
+/// The analysis finds such functions if they exist.
 #[test]
 fn floating_point_is_found() {
     let Some((program, _)) = firmware(named("microbit"), "client") else {

@@ -5,10 +5,10 @@
 //! They give the callers of those functions, the callers' callers and so on, up to the first
 //! function outside `core`: the origin of a panic.
 //!
-//! What this shows: in `bare` and `bare-integer`, whole clients without a host, and in `round`, the
-//! compiler has proved every panic of `smolfed-core`, the firmware and their dependencies
-//! unreachable, except those listed in [`KNOWN`]. What it does not show: the absence of stack
-//! overflows and hardware faults. It holds for this compiler, these targets and this profile.
+//! The test shows that the compiler has proved every panic of `smolfed-core`, the firmware and
+//! their dependencies unreachable in `bare` and `bare-integer`, whole clients without a host, and
+//! in `round`, except those listed in [`KNOWN`]. It does not show the absence of stack overflows
+//! and hardware faults. It holds for this compiler, these targets and this profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,7 +17,7 @@ use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget, SymbolKind};
 
 use super::{Board, CORTEX_M4F, firmware, named, on_every_board};
 
-/// Where there is a check that the compiler cannot remove: nowhere.
+/// Checks that the compiler cannot remove: none.
 const KNOWN: [&str; 0] = [];
 
 /// A function: its name and its range of addresses.
@@ -27,7 +27,7 @@ struct Function {
     name: String,
 }
 
-/// For each function, the functions that refer to it.
+/// Returns, for each function, the functions that refer to it.
 fn callers(program: &Path) -> BTreeMap<String, BTreeSet<String>> {
     let bytes = std::fs::read(program).expect("the client");
     let file = object::File::parse(bytes.as_slice()).expect("an ELF file");
@@ -59,7 +59,7 @@ fn callers(program: &Path) -> BTreeMap<String, BTreeSet<String>> {
                 continue;
             };
             let symbol = file.symbol_by_index(index).expect("a symbol");
-            // Calls within a section may go by the section's name and an offset.
+            // Calls within a section may use the section's name and an offset.
             let target = match symbol.kind() {
                 SymbolKind::Section => at((symbol.address() + relocation.addend() as u64) & !1),
                 _ => at(symbol.address() & !1),
@@ -74,7 +74,7 @@ fn callers(program: &Path) -> BTreeMap<String, BTreeSet<String>> {
     callers
 }
 
-/// The origins of panics: the nearest callers of `core::panicking` outside Rust's `core`.
+/// Returns the origins of panics: the nearest callers of `core::panicking` outside Rust's `core`.
 fn origins(program: &Path) -> BTreeSet<String> {
     let callers = callers(program);
     let panics =
@@ -97,7 +97,7 @@ fn origins(program: &Path) -> BTreeSet<String> {
     origins
 }
 
-/// Whether a function belongs to Rust's `core`: the first crate in its mangled name.
+/// Returns whether a function belongs to Rust's `core`: the first crate in its mangled name.
 fn of_core(name: &str) -> bool {
     let first = name
         .split_once("Cs")
@@ -124,8 +124,8 @@ fn the_client_of_every_board_never_panics() {
     on_every_board(has_no_panic);
 }
 
-/// Features of images add no panic to a client, which borrows its flash from a host by calls that
-/// may panic.
+/// Image features add no panic to a client. The client borrows its flash from a host with calls
+/// that may panic.
 #[test]
 fn features_of_images_add_no_panic() {
     on_every_board(|board| {
@@ -140,7 +140,7 @@ fn adds_no_panic(board: &Board, client: &str, program: &str) {
     let [Some(without), Some(with)] = programs else {
         return;
     };
-    // A name ends in a hash of the program.
+    // A name ends with a hash of the program.
     let names = |program: &Path| -> BTreeSet<String> {
         let origins = origins(program).into_iter();
         let name = |origin: String| origin.rsplit_once("17h").map(|(name, _)| name.to_owned());
@@ -151,7 +151,7 @@ fn adds_no_panic(board: &Board, client: &str, program: &str) {
     assert_eq!(with, without, "{program} on {}", board.target);
 }
 
-/// The analysis finds panics that exist: the bench prints, and formatting may panic.
+/// The analysis finds existing panics: the bench prints, and formatting may panic.
 #[test]
 fn a_panic_is_found() {
     let Some((program, _)) = firmware(named(CORTEX_M4F), "bench") else {

@@ -1,6 +1,6 @@
-//! Predictions of boards against those of this machine: in `f32` against the evaluation of
-//! simulations, with sizes known at run time and all samples in one batch, and in integers against
-//! the same code.
+//! Compares predictions of boards with predictions of this machine: in `f32` with the evaluation of
+//! simulations, with run-time sizes and all samples in one batch, and in integers with the same
+//! code.
 
 use smolfed_core::fixed_point::{FeatureScale, FixedPointModel, round_feature};
 use smolfed_core::model::{Linear, Logistic, Model, Softmax};
@@ -10,7 +10,7 @@ use smolfed_core::session::FixedPoint;
 
 use super::data::{self, CLASSES, DATA, FEATURES, SAMPLES, Word};
 
-/// The lines of all models, on features of this scale in integers.
+/// Returns the lines of all models, on integer features of this scale.
 pub(super) fn lines(scale: FeatureScale) -> String {
     let count = (FEATURES + 1) * CLASSES;
     let numbers: Vec<f32> = (0..count).map(data::parameter).collect();
@@ -29,7 +29,7 @@ pub(super) fn lines(scale: FeatureScale) -> String {
     .concat()
 }
 
-/// One row of scores after the other, and what each says.
+/// Returns a line of checksums of score rows and their predictions.
 fn line<S: Word, P: Word>(name: &str, rows: impl Iterator<Item = (Vec<S>, P, Vec<S>)>) -> String {
     let (mut scored, mut said) = (0, 0);
     for (scores, predicted, probabilities) in rows {

@@ -1,4 +1,4 @@
-//! Predictions of boards with a network in 8 bits against those of this machine.
+//! Compares predictions of boards with an 8-bit network with predictions of this machine.
 
 use smolfed_core::quantised::probabilities_in_place;
 
@@ -9,7 +9,7 @@ mod digits;
 
 use digits::{CLASSES, INPUT, NETWORK, SCALE, SCRATCH};
 
-/// What the self-test prints of the network.
+/// Returns the self-test's output for the network.
 pub(super) fn line() -> String {
     const PIXELS: usize = INPUT.count();
     let (mut scored, mut said) = (0, 0);

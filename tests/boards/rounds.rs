@@ -59,13 +59,13 @@ struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.qemu.kill();
         let _ = self.qemu.wait();
     }
 }
 
-/// Starts the client on a board; its serial line is a listening socket.
+/// Starts the client on a board. Its serial line is a listening socket.
 pub(crate) fn emulate(
     board: &Board,
     program: &Path,
@@ -79,7 +79,7 @@ pub(crate) fn emulate(
         .expect("QEMU starts")
 }
 
-/// QEMU with the client; `line` is the argument of its `-serial`.
+/// Returns QEMU with the client. `line` is the argument of its `-serial`.
 pub(crate) fn emulator(
     board: &Board,
     program: &Path,
@@ -110,23 +110,23 @@ pub(crate) fn emulator(
     command
 }
 
-/// The socket of QEMU's monitor, beside the ledger.
+/// Returns the socket of QEMU's monitor, next to the ledger.
 fn monitor(ledger: &Path) -> PathBuf {
     ledger.with_extension("monitor")
 }
 
-/// The memory in which the record is.
+/// Returns the memory that contains the record.
 fn record_in_memory(board: &Board, dir: &Path) -> Vec<u8> {
     let length = std::fs::read(dir.join("device.bin")).unwrap().len();
     copied(board.provision.start, length, &dir.join("ledger.bin"))
 }
 
-/// The RAM of the board that has this ledger.
+/// Returns the RAM of the board with this ledger.
 pub(crate) fn memory(board: &Board, ledger: &Path) -> Vec<u8> {
     copied(board.ram.start, board.ram.length as usize, ledger)
 }
 
-/// A piece of the memory of the board that has this ledger, by QEMU's monitor.
+/// Copies a piece of memory of the board with this ledger, using QEMU's monitor.
 fn copied(start: u32, length: usize, ledger: &Path) -> Vec<u8> {
     let copy = ledger.with_extension("copy");
     let _ = std::fs::remove_file(&copy);
@@ -138,7 +138,7 @@ fn copied(start: u32, length: usize, ledger: &Path) -> Vec<u8> {
     bytes()
 }
 
-/// Once the ledger is there, the first key is nowhere in the board's flash any more.
+/// Asserts that the board's flash no longer has the first key once the ledger exists.
 fn has_forgotten_its_first_key(board: &Board, dir: &Path) {
     let written = std::fs::read(dir.join("device.bin")).unwrap();
     assert!(Record::read(&written).unwrap().key.is_some());
@@ -149,7 +149,7 @@ fn has_forgotten_its_first_key(board: &Board, dir: &Path) {
     assert!(Record::read(&found).unwrap().key.is_none());
 }
 
-/// Starts the client on a board whose record and ledger are in `dir`.
+/// Starts the client on a board with its record and ledger in `dir`.
 fn start(board: &Board, program: &Path, dir: &Path) -> Running {
     let socket = dir.join("line");
     let _ = std::fs::remove_file(&socket);
@@ -228,13 +228,13 @@ fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
         gradient_smoothing: None,
         grid: Grid::new(ClipNorm::new(0.3).unwrap(), 16).unwrap(),
         noise,
-        // The first round has a fixed clip norm, the others adapt theirs.
+        // The first round has a fixed clip norm, and the others adapt theirs.
         bit: (round > 3).then_some(BitRequest { noise }),
         masks: None,
         request: None,
     };
     let model = (0..PARAMETERS).map(|i| (i % 7) as f32 * 0.01).collect();
-    // Nonces of a coordinator that was started for this round.
+    // Nonces of a coordinator started for this round.
     Coordinator::new(
         ChainKey::new(Key::from_secret(KEY)),
         round,
@@ -243,7 +243,7 @@ fn coordinator(round: u32, noise: Option<Sigma>) -> Coordinator {
     )
 }
 
-/// What the simulator computes: the update, and its bit if that is asked for.
+/// Returns the simulator's result: the update, and its bit if requested.
 fn expected(other: &Coordinator) -> (Vec<i64>, Option<i64>) {
     let stream = |purpose| {
         Root::from_seed(SEED).stream(StreamId {
@@ -277,9 +277,9 @@ fn expected(other: &Coordinator) -> (Vec<i64>, Option<i64>) {
     (sum.to_vec(), bit)
 }
 
-/// Runs a round until it is done or declined, or until `stop` returns true for what the board sent.
+/// Runs a round until it is done or declined, or until `stop` returns true for the board's output.
 ///
-/// `damage` may change what is sent to the board.
+/// `damage` may change the bytes sent to the board.
 fn play(
     running: &mut Running,
     other: &mut Coordinator,
@@ -304,7 +304,7 @@ fn play(
                     return;
                 }
             }
-            // Nothing received: at the beginning of a session, and after losses.
+            // Nothing received, at the start of a session and after losses.
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
                 if other.connected() {
                     other.invite();
@@ -322,7 +322,7 @@ fn noise() -> Option<Sigma> {
     Sigma::new(3 << 16, 2).ok()
 }
 
-/// Runs a round over a line that changes nothing, until its end.
+/// Runs a round to its end over an undisturbed line.
 fn undisturbed(running: &mut Running, other: &mut Coordinator) {
     play(running, other, |_| {}, |_| false);
 }
@@ -333,7 +333,7 @@ fn assert_update(board: &Board, other: &Coordinator, what: &str) {
     assert!(is_right, "{}: {what}: round {}", board.target, other.round);
 }
 
-/// Two rounds, under central and under local trust; one over a bad line; and a power failure.
+/// Runs two rounds, under central and under local trust, one over a bad line, and a power failure.
 fn takes_part(board: &Board) {
     let Some((program, _)) = firmware(board, "client") else {
         return;
@@ -342,7 +342,7 @@ fn takes_part(board: &Board) {
     provision(dir.path(), 4, 1);
     if !board.has_random_numbers {
         refuses_blank_flash(board, &program, dir.path());
-        // As provisioning writes it, once.
+        // As written once by provisioning.
         let ledger = FileFlash::create(&dir.path().join("ledger.bin")).unwrap();
         Ledger::create(ledger, [4; 8], Key::from_secret(KEY)).unwrap();
     }
@@ -352,8 +352,8 @@ fn takes_part(board: &Board) {
         undisturbed(&mut running, &mut other);
         assert_eq!(other.declined, None);
         assert_update(board, &other, "undisturbed");
-        // An emulator on a busy machine loses bytes of its line now and then, and the protocol
-        // repeats those frames; anything else that is refused would be the board's doing.
+        // An emulator on a busy machine occasionally loses bytes of its line, and the protocol
+        // repeats those frames. Any other refusal would be an error of the board.
         let lost = [Refusal::Stuffing, Refusal::TooShort, Refusal::Checksum];
         let lost: u32 = lost.map(|refusal| other.refusals.get(refusal)).iter().sum();
         assert_eq!(other.refusals.total(), lost, "{:?}", other.refusals);
@@ -363,7 +363,7 @@ fn takes_part(board: &Board) {
     power_failure(board, running, &program, dir.path());
 }
 
-/// Without entropy a device that was erased must not begin anew.
+/// Without entropy, an erased device must not restart.
 fn refuses_blank_flash(board: &Board, program: &Path, dir: &Path) {
     let (page, ledger) = (dir.join("device.bin"), dir.join("blank.bin"));
     let output = emulator(board, program, &page, &ledger, "none").output();
@@ -375,7 +375,7 @@ fn refuses_blank_flash(board: &Board, program: &Path, dir: &Path) {
     assert!(printed.contains(why), "{}: {printed}", board.target);
 }
 
-/// Every seventh frame is damaged, every eleventh is lost, every fifth is cut short.
+/// Damages every seventh frame, drops every eleventh, and truncates every fifth.
 fn bad_line(board: &Board, running: &mut Running) {
     let mut other = coordinator(5, noise());
     let mut number = 0;
@@ -394,13 +394,13 @@ fn bad_line(board: &Board, running: &mut Running) {
     assert_update(board, &other, "damaged");
 }
 
-/// The power fails while the update is being sent; the ledger knows of the round after the restart.
+/// The power fails during the update. The ledger knows the round after the restart.
 fn power_failure(board: &Board, mut running: Running, program: &Path, dir: &Path) {
     let mut other = coordinator(6, noise());
     let mut received = 0;
     let fails = |bytes: &[u8]| {
         received += bytes.len();
-        // Greeting and requests for the model are far shorter.
+        // Greeting and model requests are far shorter.
         received > 1_000
     };
     play(&mut running, &mut other, |_| {}, fails);

@@ -1,5 +1,5 @@
-//! Same bits for shapes that no self-test names: models, data and settings follow from a seed of
-//! the build (`SMOLFED_SEED`), in both arithmetics.
+//! Same bits for random shapes: models, data and settings follow from a build seed
+//! (`SMOLFED_SEED`), in both arithmetics.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::{Board, firmware, on_every_board, run};
 #[path = "../../firmware-example/src/shapes.rs"]
 mod cases;
 
-/// What a program with this seed prints.
+/// Returns the output of a program with this seed.
 fn simulated(seed: u32) -> String {
     let mut text = format!("{seed}\n");
     for case in 0..cases::CASES {
@@ -33,7 +33,7 @@ fn boards_have_the_bits_of_the_simulator_for_any_shape() {
     on_every_board(same_bits);
 }
 
-/// Other seeds have other devices.
+/// Other seeds give other devices.
 #[test]
 fn devices_follow_from_the_seed() {
     assert_ne!(simulated(1), simulated(2));

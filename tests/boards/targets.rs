@@ -1,5 +1,5 @@
 //! Sizes and instruction counts on a Cortex-M4F must not grow. Both are deterministic for one
-//! compiler; `docs/targets.md` has all targets, and counts of firmware that is optimised for speed.
+//! compiler. `docs/targets.md` has all targets, and counts of firmware optimised for speed.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,8 @@ use object::{Object, ObjectSection, SectionFlags, SectionKind, elf};
 
 use super::{CENTRAL, CORTEX_M4F, firmware, firmware_with, named, run};
 
-/// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: of a count,
-/// less those of another one.
+/// Instructions of the firmware's bench at opt-level "s", with rustup's stable 1.95: a count, less
+/// another count.
 const INSTRUCTIONS: [(&str, Option<&str>, u32); 18] = [
     ("gradient", None, 5_466),
     ("predict", None, 2_786),
@@ -31,8 +31,8 @@ const INSTRUCTIONS: [(&str, Option<&str>, u32); 18] = [
     ("network-training", None, 135_025_127),
 ];
 
-/// Bytes in flash: of the client without a host, in both arithmetics, of a round alone, and of the
-/// client with a network, which borrows the ledger's flash from a host.
+/// Bytes in flash of the client without a host, in both arithmetics, of a round alone, and of the
+/// client with a network, whose ledger uses the host's flash.
 const FLASH: [(&str, u32); 4] = [
     ("bare", 26_400),
     ("bare-integer", 26_024),
@@ -40,7 +40,7 @@ const FLASH: [(&str, u32); 4] = [
     ("network", 45_872),
 ];
 
-/// Limits that are goals, in bytes: of the client, and of a round alone.
+/// Target limits in bytes, for the client and for a round alone.
 const LIMITS: [(&str, u32); 2] = [("bare", 27_340), ("round", 16 << 10)];
 
 /// A measured number may be up to 5 % above the recorded one.
@@ -70,8 +70,8 @@ fn a_cortex_m4f_needs_no_more_instructions() {
         let measured = count(name) - less.map_or(0, count);
         complaints += &check(name, recorded, measured).err().unwrap_or_default();
     }
-    // The piece that is counted is the longest in cycles: in instructions it must nearly be. The
-    // orders of the two rounds differ, too.
+    // The counted piece is the longest in cycles. It must be almost the longest in instructions,
+    // too. The sample orders of the two rounds also differ.
     for piece in ["piece", "integer-piece"] {
         let (counted, longest) = (count(piece), count(&format!("{piece}-longest")));
         if longest > counted + counted / 10 {
@@ -84,8 +84,8 @@ fn a_cortex_m4f_needs_no_more_instructions() {
     );
 }
 
-/// Memory of training beside three vectors: little more than a sample's activations, which a batch
-/// has ten times.
+/// Training takes three vectors and little more memory than one sample's activations, a tenth of a
+/// batch's.
 #[test]
 fn a_network_trains_in_three_vectors_and_the_activations_of_a_sample() {
     let Some((program, qemu)) = firmware(named(CORTEX_M4F), "bench") else {
@@ -108,11 +108,11 @@ fn a_network_trains_in_three_vectors_and_the_activations_of_a_sample() {
     }
 }
 
-/// A model that the board has no room for does not compile, and the compiler says why.
+/// A model too large for the board does not compile, and the compiler says why.
 #[test]
 fn a_model_beyond_the_ram_of_a_board_does_not_compile() {
     let board = named("microbit");
-    // Where its toolchain is, as the other tests find it.
+    // Finds the toolchain like the other tests.
     if firmware(board, "network").is_none() {
         return;
     }
@@ -157,7 +157,7 @@ fn the_programs_of_a_cortex_m4f_need_no_more_flash() {
     }
 }
 
-/// Limits in flash of the client for central trust alone: board, program, bytes.
+/// Flash limits of the client with central trust only: board, program, bytes.
 const CENTRAL_LIMITS: [(&str, &str, u32); 3] = [
     (CORTEX_M4F, "bare", 20 << 10),
     (CORTEX_M4F, "bare-integer", 20 << 10),
@@ -179,7 +179,7 @@ fn a_client_for_central_trust_alone_fits_into_its_flash() {
     }
 }
 
-/// Bytes of a program in flash.
+/// Returns the bytes of a program in flash.
 fn flash(program: &Path) -> u32 {
     let bytes = std::fs::read(program).expect("the client");
     let file = object::File::parse(bytes.as_slice()).expect("an ELF file");

@@ -10,7 +10,7 @@ fn json(place: &Place, arguments: &str) -> Value {
     place.smolfed(arguments).success().json()
 }
 
-/// The records of a run.
+/// Returns the records of a run.
 fn records(place: &Place, run: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(place.path(run).join("metrics.jsonl")).unwrap();
     let lines = text.lines();
@@ -19,8 +19,8 @@ fn records(place: &Place, run: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The example about a trained model: its estimate is near the accuracy on test samples, and the
-/// statement covers the answers alone.
+/// The example about a trained model: its estimate is close to the test accuracy, and the statement
+/// covers only the answers.
 #[test]
 fn a_finished_run_is_asked_how_good_its_model_is() {
     let place = Place::new();
@@ -36,11 +36,11 @@ fn a_finished_run_is_asked_how_good_its_model_is() {
     );
     assert!(number(&asked["epsilon"]) <= 1.0);
     assert_eq!(asked["privacy"][0]["subject"], "answers");
-    // The statement says that what the model itself cost is no part of it.
+    // The statement says that it excludes the cost of the model itself.
     let conditions = asked["privacy"][0]["conditions"].to_string();
     assert!(conditions.contains("model-of-run"), "{conditions}");
     assert_eq!(asked["privacy"][0]["is_upper_bound"], true);
-    // Of a model that no statement covers, nothing is proved.
+    // Nothing is proved about a model without a statement.
     let model = place.path("run").join("model.safetensors");
     let other = format!("ask {ASK} --model {} --json", model.display());
     assert_eq!(json(&place, &other)["privacy"][0]["is_upper_bound"], false);
@@ -63,14 +63,14 @@ fn questions_alone_are_answered_without_training() {
     for words in ["accuracy", "answered", "(99 %)", "epsilon = 0.99"] {
         assert!(text.contains(words), "{words}: {text}");
     }
-    // The same question has the same noise, and another one does not.
+    // The same question has the same noise, and another question has other noise.
     let again = &records(&place, "again")[0]["answers"][0];
     assert_eq!(again, &records(&place, "asked")[0]["answers"][0]);
     let other = format!("ask {ASK} --set name=other --out other --json");
     assert_ne!(json(&place, &other)["estimate"], asked["estimate"]);
 }
 
-/// Answers are in the records of their rounds, and a stopped run goes on with the same.
+/// Answers are in the records of their rounds, and a resumed run gives the same answers.
 #[test]
 fn questions_are_asked_between_rounds() {
     let place = Place::new();
@@ -96,7 +96,7 @@ fn questions_are_asked_between_rounds() {
     place.smolfed("account --verify run").success();
     let ledger = std::fs::read_to_string(place.path("run").join("ledger.jsonl")).unwrap();
     assert_eq!(ledger.matches("\"answer\":{").count(), 6);
-    // Without noise of its own a question costs a part of the target, which the rounds leave.
+    // Without separate noise, a question takes a part of the target, and the rounds use the rest.
     let statement = std::fs::read_to_string(place.path("run").join("privacy.json")).unwrap();
     let statement: Value = serde_json::from_str(&statement).unwrap();
     assert_eq!(statement[0]["rounds"], 6);

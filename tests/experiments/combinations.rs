@@ -1,4 +1,4 @@
-//! Any method runs over any source, except the pairs of one table, which are refused by name.
+//! Any method runs on any source, except the pairs of one table, which are refused with an error.
 
 use crate::program::Place;
 
@@ -13,7 +13,7 @@ const FULL: &str = "--set cohort={sampling=\"full\"} --set data.devices=30 \
 /// An experiment of the contrastive methods.
 const FEDSC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/fedsc.toml");
 
-/// The `participation.jsonl` of a run in which every device was drawn and none was missing.
+/// Returns the `participation.jsonl` of a run in which all devices were drawn and present.
 fn full_participation() -> String {
     let cohort = serde_json::Value::from_iter(0..DEVICES);
     let line = |round| {

@@ -31,7 +31,7 @@ fn each_method_says_how_good_its_representations_are() {
     }
 }
 
-/// Two costs, both in the ledger and in the statements, and never added.
+/// Two costs, in both the ledger and the statements, are never added.
 #[test]
 fn matrices_and_updates_have_separate_costs() {
     let place = Place::new();
@@ -63,7 +63,7 @@ fn matrices_and_updates_have_separate_costs() {
     };
     close(&ask("example")["epsilon"], &matrices["epsilon"]);
     place.smolfed("account --verify both").success();
-    // A whole device's matrices steer the others' updates: the encoder's account includes them, at
+    // A whole device's matrices affect the others' updates. The encoder's account includes them, at
     // a high cost.
     let of_updates = |run: &str| {
         let document = place.smolfed(run).success().json();
@@ -87,7 +87,7 @@ fn matrices_and_updates_have_separate_costs() {
     outcome.refused(2, &["--unit device"]);
 }
 
-/// σ from a target ε, δ, μ, the number of samples and the number of releases.
+/// Computes σ from a target ε, δ, μ, the number of samples and the number of releases.
 #[test]
 fn the_noise_of_a_matrix_can_be_planned() {
     let place = Place::new();
@@ -180,8 +180,8 @@ fn unsupported_uses_of_encoders_are_refused() {
     }
 }
 
-/// Images of three channels from a table: the network says what their views are. On any number of
-/// threads the encoder is the same; its kernels are drawn, and it represents new rows.
+/// A table of images with three channels: the network defines their views. The encoder is the same
+/// on any number of threads, its kernels are drawn, and it represents new rows.
 #[test]
 fn a_network_learns_from_views_of_images_with_channels() {
     let place = Place::new();

@@ -34,7 +34,7 @@ noise_multiplier = 0
 clip_norm = 5.0
 ";
 
-/// From raw rows to a model and its predictions, with features that the core computes.
+/// From raw rows to a model and its predictions, with features computed by the core.
 #[test]
 fn features_of_recordings_are_learned_from_and_predicted_on() {
     let place = Place::new();
@@ -58,7 +58,7 @@ fn features_of_recordings_are_learned_from_and_predicted_on() {
     for part in ["\"x_mean\"", "\"y_band_2\"", "\"breaks\"", "\"amplitude\""] {
         assert!(preprocessing.contains(part), "{part}");
     }
-    // Without labels: windows end where a series does, and take its rows in order.
+    // Without labels, windows end at the end of a series, and take its rows in order.
     let unlabelled = recordings().replace(",slow,", ",,").replace(",fast,", ",,");
     place.write("new.csv", unlabelled);
     let predicted = place

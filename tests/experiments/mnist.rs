@@ -1,11 +1,11 @@
-//! The main job on MNIST, which the repository does not hold.
+//! The main task on MNIST, which is not in the repository.
 
 use std::path::PathBuf;
 
 use crate::program::{Outcome, Place, program};
 
-/// The folder with the data sets if it has MNIST; otherwise says that the test is skipped, or fails
-/// where the data must be there (`SMOLFED_REQUIRE_DATA` is set).
+/// Returns the folder with the data sets if it contains MNIST. Otherwise prints that the test is
+/// skipped, or fails if the data are required (`SMOLFED_REQUIRE_DATA` is set).
 fn data_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("SMOLFED_DATA").map(PathBuf::from);
     let folder = folder.filter(|folder| folder.join("mnist").is_dir());
@@ -19,7 +19,7 @@ fn data_folder() -> Option<PathBuf> {
     folder
 }
 
-/// Ten rounds of logistic regression on 1,000 devices of 50 images, in cohorts of about 50.
+/// Runs ten rounds of logistic regression on 1,000 devices of 50 images, in cohorts of about 50.
 fn train(settings: &str) -> Option<Outcome> {
     let folder = data_folder()?;
     let place = Place::new();
@@ -49,7 +49,7 @@ fn mnist_is_learned_with_both_ways_to_sample() {
     }
 }
 
-/// At epsilon = 8 ten rounds of so small a federation still learn something: chance is 10 %.
+/// At epsilon = 8, ten rounds of this small federation still learn something: chance is 10 %.
 #[test]
 fn mnist_is_learned_under_a_target_epsilon() {
     let settings = "--set privacy.epsilon=8 --set privacy.clip_norm=0.5 \

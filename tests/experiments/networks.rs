@@ -4,7 +4,7 @@ use crate::program::{Outcome, Place};
 
 const CNN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/cnn.toml");
 
-/// Eight windows of two channels for each of six devices, in a table: the second class rises.
+/// Returns eight windows of two channels for each of six devices. The second class rises.
 fn windows() -> String {
     let mut rows = String::from("device,label");
     for channel in ["x", "y"] {
@@ -68,7 +68,7 @@ noise_multiplier = 0.01
 clip_norm = 5.0
 ";
 
-/// A place with windows and an experiment on them, with this replaced by that.
+/// Creates a place with windows and an experiment, with `from` replaced by `to`.
 pub(crate) fn place_with(from: &str, to: &str) -> Place {
     let place = Place::new();
     std::fs::write(place.path("windows.csv"), windows()).unwrap();
@@ -112,7 +112,7 @@ fn a_network_learns_from_windows_and_predicts() {
     assert!(export.stderr.contains("model.safetensors"), "{export}");
 }
 
-/// Every method that shares a model, and what can be done to it, takes networks.
+/// Every method with a shared model takes networks, and so do denoisers.
 #[test]
 fn networks_go_with_methods_and_denoisers() {
     let place = place_with("", "");
@@ -193,7 +193,7 @@ fn texts_are_learned_by_embedding_and_memory() {
     assert!(refused.stderr.contains(advice), "{refused}");
 }
 
-/// Lines of six speakers, each of whom repeats a word.
+/// Returns lines of six speakers, each of whom repeats a word.
 pub(crate) fn lines() -> String {
     let words = ["abcd ", "bcda "];
     let line = |at: usize| format!("s{}\t{}\n", at % 6, words[at % 2].repeat(6 + at % 3));
@@ -259,7 +259,7 @@ fn the_next_character_of_a_table_of_texts_is_learned() {
     assert!(inspected.stdout.contains("abcd a"), "{inspected}");
 }
 
-/// A recording of a sensor a device: what its channels do depends on the class.
+/// Returns one sensor recording per device. Its channels depend on the class.
 pub(crate) fn recordings() -> String {
     let mut rows = String::from("series,device,label,x,y\n");
     for series in 0..12 {
@@ -316,7 +316,7 @@ fn examples_of_networks_learn() {
         let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/");
         let check = format!("run {example}{name}.toml --dry-run");
         place.smolfed(&check).success();
-        // Fewer devices and no noise: whether they learn, and not how well under privacy.
+        // Fewer devices and no noise test whether they learn, not how well under privacy.
         let call = format!(
             "run {example}{name}.toml --out {name} --json --set rounds=8 --set data.devices=200 \
              --set data.test=300 --set cohort.sampling_rate=0.2 --set privacy.epsilon= \
@@ -340,7 +340,7 @@ fn refused_as(place: &Place, command: &str) -> Outcome {
     refused
 }
 
-/// Training goes on from a model of another run, whose file may not change under a run.
+/// Training starts from another run's model, whose file may not change during a run.
 #[test]
 fn training_starts_from_a_file() {
     let init = "init = \"first/model.safetensors\"\ninput = [2, 1, 12]";
@@ -365,7 +365,7 @@ fn training_starts_from_a_file() {
         "{statement}"
     );
 
-    // What was written can be run again, and says where the file has changed.
+    // The written configuration can be run again, and detects a changed file.
     place
         .smolfed("run second/config.toml --out third")
         .success();

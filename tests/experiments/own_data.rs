@@ -1,4 +1,4 @@
-//! From a user's own file to predictions, as a newcomer goes: `init`, `run`, `predict`.
+//! From a user's own file to predictions with `init`, `run` and `predict`.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::program::{Outcome, Place};
 
-/// Runs `init` with `flags` on a file, then the experiment that it writes; predicts the rows of a
+/// Runs `init` with `flags` on a file, then the resulting experiment, and predicts the rows of a
 /// table, which the model reads as the run did.
 #[track_caller]
 fn learned(place: &Place, file: &str, flags: &str) -> (String, Outcome) {
@@ -40,7 +40,7 @@ fn contains(text: &str, words: &[&str]) {
     }
 }
 
-/// Rows of sixty phones, whose label follows from two numbers.
+/// Returns rows of sixty phones, whose label follows from two numbers.
 fn rows(line: fn(usize, f64, f64, &str) -> String) -> String {
     let row = |i: usize| {
         let (x, y) = (
@@ -147,7 +147,7 @@ fn categories_are_listed() {
             "add --device-column NAME",
         ],
     );
-    // Without the list, the sentence says what to type.
+    // Without the list, the error contains the line to add.
     let without = written.replace("categories.", "# ");
     let without = without.replace("categories_are_public", "# ");
     place.write("mine.toml", without);
@@ -193,7 +193,7 @@ fn regression_with_times_beats_the_mean() {
     let of_mean = (squares / loads.len() as f64).sqrt();
     let rmse = outcome.json()["test_rmse"].as_f64().unwrap();
     assert!(rmse < 0.8 * of_mean, "{rmse} against {of_mean}");
-    // As classes, nobody meant them.
+    // As classes, which are not intended.
     let classes = written
         .replace("task = ", "# ")
         .replace("target_scale", "# ");
@@ -203,7 +203,7 @@ fn regression_with_times_beats_the_mean() {
         .refused(2, &["different numbers", "\"regression\""]);
 }
 
-/// A file of `tests/vectors/own_data.py`, copied into an empty place.
+/// Copies a file of `tests/vectors/own_data.py` into an empty place.
 fn vector(name: &str) -> Place {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("vectors")
@@ -297,7 +297,7 @@ fn what_is_meant_is_said() {
     }
 }
 
-/// The cost of a round to a device, or why devices take no part.
+/// The preview shows the cost of a round to a device, or why devices do not take part.
 #[test]
 fn a_preview_has_the_cost_of_a_round() {
     let place = Place::new();
@@ -332,7 +332,7 @@ fn keys_can_be_unset_and_previewed() {
         ],
     );
     assert_eq!(place.names(), [""; 0]);
-    // What is printed is an experiment.
+    // The output is a valid experiment.
     place.write("whole.toml", &outcome.stdout);
     place
         .smolfed("run whole.toml --set rounds=1 --out run")

@@ -36,7 +36,7 @@ fn every_example_runs_as_it_is() {
     let files = std::fs::read_dir(folder)
         .unwrap()
         .map(|file| file.unwrap().path());
-    // Questions alone train nothing: `answers.rs` asks them.
+    // Questions alone do not train: `answers.rs` asks them.
     let is_asked = |path: &PathBuf| path.ends_with("ask-evaluate.toml");
     let mut names: Vec<_> = files
         .filter(|path| path.extension().is_some_and(|x| x == "toml") && !is_asked(path))
@@ -48,7 +48,8 @@ fn every_example_runs_as_it_is() {
         let run = format!("run {} --out {name} --json", path.display());
         let document = place.smolfed(&run).success().json();
         assert_eq!(document["name"], name);
-        // Of the devices' own models, or of a shared one; a regression has an error instead.
+        // Accuracy of the devices' own models, or of a shared one. A regression has an error
+        // instead.
         let accuracy = ["device_accuracy", "test_accuracy"].map(|key| document[key].as_f64());
         let error = document["device_rmse"].as_f64();
         assert!(
@@ -58,8 +59,8 @@ fn every_example_runs_as_it_is() {
     }
 }
 
-/// Each example is better than its devices alone, and than the same without its feature at the same
-/// ε: the order in the table of `examples/README.md`.
+/// Each example is better than training on devices alone, and than the same example without its
+/// feature at the same ε: the order in the table of `examples/README.md`.
 #[test]
 fn examples_win() {
     let place = Place::new();
@@ -95,7 +96,7 @@ fn examples_win() {
             let value = &document[format!("device_{part}{figure}")];
             value.as_f64().or(value["mean"].as_f64()).unwrap()
         };
-        // As many steps as a device takes on average, or as it takes itself.
+        // The same number of steps as an average device, or as the device itself.
         for other in [of(&plain, ""), of(&own, "alone_"), of(&local, "")] {
             let gain = match figure {
                 "rmse" => other - of(&own, ""),
@@ -142,7 +143,7 @@ fn personal_models_that_are_cut_or_foreign_are_refused() {
     resumed_is_refused("personal.states are damaged");
     std::fs::copy(place.path("two/personal.states"), &path).unwrap();
     resumed_is_refused("belong to another run");
-    // States that differ by a bit here and there, and none at all.
+    // States with single changed bits, and no state at all.
     let mut changed = whole.clone();
     for byte in changed.iter_mut().skip(200).step_by(997) {
         *byte ^= 1;

@@ -18,7 +18,7 @@ use crate::program::{Outcome, Place, wait_until};
 
 const ROUNDS: u64 = 5;
 
-/// A coordinator at a TCP address, where attackers connect before the devices do.
+/// A coordinator at a TCP address. Attackers connect before the devices do.
 struct Besieged {
     place: Place,
     address: String,
@@ -48,7 +48,7 @@ impl Besieged {
         }
     }
 
-    /// Has the devices join; no round may miss one of them.
+    /// Lets the devices join, and asserts that no round misses one.
     fn assert_serves_all(self) -> Outcome {
         let connect = format!("--connect tcp:{}", self.address);
         let devices = (0..4).map(|device| Device::start_at(&self.place, device, &connect));
@@ -65,7 +65,7 @@ impl Besieged {
     }
 }
 
-/// More connections than there are places, from the devices' own address, which say nothing.
+/// More silent connections than the limit, from the devices' own address.
 #[test]
 fn silent_connections_keep_no_device_out() {
     for options in ["", "--max-connections 100"] {
@@ -77,8 +77,7 @@ fn silent_connections_keep_no_device_out() {
     }
 }
 
-/// Connections that send the same bytes again and again and read no answer; each comes back when it
-/// is closed.
+/// Connections that repeat the same bytes and read no answer. Each reconnects when it is closed.
 struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -97,7 +96,7 @@ impl Flood {
             thread::spawn(move || {
                 while !stop.load(Ordering::Relaxed) {
                     let Ok(mut stream) = TcpStream::connect(&address) else {
-                        // The coordinator has ended.
+                        // The coordinator has exited.
                         thread::sleep(Duration::from_millis(10));
                         continue;
                     };
@@ -117,7 +116,7 @@ impl Flood {
         }
     }
 
-    /// Waits until so many bytes were sent.
+    /// Waits until this number of bytes has been sent.
     fn wait_for(&self, bytes: u64) {
         wait_until(|| self.sent.load(Ordering::Relaxed) >= bytes);
     }
@@ -132,7 +131,7 @@ impl Drop for Flood {
     }
 }
 
-/// Bytes without an order, of which every seventh is the end of a frame if `is_framed`.
+/// Returns random bytes. Every seventh byte is the end of a frame if `is_framed`.
 fn garbage(seed: u32, is_framed: bool) -> Vec<u8> {
     // xorshift32, Marsaglia 2003.
     let mut state = seed.wrapping_mul(2) + 1;
@@ -158,8 +157,8 @@ fn floods_that_read_nothing_delay_no_update() {
     drop(flood);
 }
 
-/// Five recorded Hellos of a device, valid ones, on more connections than it may have greetings,
-/// which read no Welcome.
+/// Five recorded, valid Hellos of a device, on more connections than it may have greetings. They do
+/// not read the Welcome.
 #[test]
 fn recorded_hellos_keep_no_device_out() {
     let besieged = Besieged::start("");
@@ -178,8 +177,8 @@ fn recorded_hellos_keep_no_device_out() {
     drop(flood);
 }
 
-/// A device that speaks none of the coordinator's versions is named to the operator by what has to
-/// be updated. Who has no key cannot cause that.
+/// A device without a common protocol version is reported to the operator, with the side to update.
+/// Only a device with a key can cause the report.
 #[test]
 fn a_device_of_another_version_is_reported_in_one_line() {
     let besieged = Besieged::start("");
@@ -192,9 +191,9 @@ fn a_device_of_another_version_is_reported_in_one_line() {
         let hello = Hello::new(&chain.greeting(), Name::Number(0), [highest; 16], versions);
         let mut stream = TcpStream::connect(&besieged.address).unwrap();
         let bytes = Greeting::Hello(hello).encoded();
-        // Often, as a device does that does not know why it gets no answer.
+        // Repeatedly, like a device that does not know why there is no answer.
         stream.write_all(&bytes.as_slice().repeat(20)).unwrap();
-        // What comes back: a Call, and whatever answers the Hello.
+        // The response: a Call, and any answer to the Hello.
         let mut answer = vec![];
         stream
             .set_read_timeout(Some(Duration::from_secs(60)))

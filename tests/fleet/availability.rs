@@ -1,4 +1,4 @@
-//! Devices that are away: the run waits for them, and spends nothing meanwhile.
+//! Absent devices: the run waits for them, and spends nothing meanwhile.
 
 use std::process::Child;
 use std::time::{Duration, Instant};
@@ -9,19 +9,19 @@ use super::device::{Device, send};
 use super::{FULL, assert_is_the_simulation, lines, part_of, provision, serve, wait, wait_until};
 use crate::program::{Outcome, Place};
 
-/// Rounds that are recorded so far.
+/// Returns the rounds recorded so far.
 pub(super) fn rounds(place: &Place) -> Vec<Value> {
     lines(&place.path("served/participation.jsonl"))
 }
 
-/// Rounds that are charged so far.
+/// Returns the number of rounds charged so far.
 pub(super) fn charges(place: &Place) -> usize {
     let ledger = lines(&place.path("served/ledger.jsonl"));
     let charges = ledger.iter().filter(|line| line["event"].is_object());
     charges.count()
 }
 
-/// How often the log names this reason.
+/// Counts the log entries with this reason.
 fn logged(place: &Place, reason: &str) -> usize {
     let log = lines(&place.path("serve.log"));
     log.iter().filter(|line| line["reason"] == reason).count()
@@ -32,7 +32,7 @@ fn stop(coordinator: Child, arguments: &str) -> Outcome {
     wait(coordinator, arguments).success()
 }
 
-/// What a coordinator with these rounds logs is in serve.log.
+/// Returns arguments of a coordinator with these rounds that logs to serve.log.
 fn logging(rounds: u32, timeout: &str, settings: &str) -> String {
     let log = "--log-file serve.log --log-format json";
     serve(
@@ -41,7 +41,7 @@ fn logging(rounds: u32, timeout: &str, settings: &str) -> String {
     )
 }
 
-/// With an interval a device that restarts after each round misses none.
+/// With an interval, a device that restarts after each round misses none.
 #[test]
 fn rounds_begin_an_interval_after_each_other() {
     let place = Place::new();
@@ -52,7 +52,7 @@ fn rounds_begin_an_interval_after_each_other() {
     let mut devices = Device::start_all(&place, 0..4);
     for done in 1..3 {
         wait_until(|| rounds(&place).len() >= done);
-        // They are gone before they come back.
+        // They leave before they return.
         devices.clear();
         devices = Device::start_all(&place, 0..4);
     }
@@ -64,7 +64,7 @@ fn rounds_begin_an_interval_after_each_other() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// Kills all devices for some seconds, twice. Each time at most the round in progress has no
+/// Kills all devices for some seconds, twice. Each time, at most the round in progress lacks an
 /// answer, and no other round is charged before a device is back.
 #[test]
 fn an_outage_of_all_devices_costs_no_round() {
@@ -76,7 +76,7 @@ fn an_outage_of_all_devices_costs_no_round() {
         let devices = Device::start_all(&place, 0..4);
         let before = rounds(&place).len();
         wait_until(|| rounds(&place).len() > before + 3);
-        // A slow machine may have paused for devices that were starting.
+        // A slow machine may have paused for starting devices.
         let (pauses, ends) = (logged(&place, "paused"), logged(&place, "resumed"));
         for mut device in devices {
             device.0.kill().unwrap();
@@ -90,7 +90,7 @@ fn an_outage_of_all_devices_costs_no_round() {
         assert_eq!(logged(&place, "paused"), pauses + 1, "once");
         assert_eq!(logged(&place, "resumed"), ends);
     }
-    // A run that is paused stops at once.
+    // A paused run stops at once.
     let asked = Instant::now();
     let outcome = stop(coordinator, &arguments);
     assert!(asked.elapsed() < Duration::from_secs(10), "{outcome}");
@@ -126,7 +126,7 @@ fn a_run_that_no_device_joins_spends_nothing_and_can_be_resumed() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// The rounds until then are released: their model and their report are there.
+/// The rounds so far are released: their model and their report exist.
 #[test]
 fn a_run_that_gives_up_leaves_its_results() {
     let place = Place::new();
@@ -151,7 +151,7 @@ fn a_run_that_gives_up_leaves_its_results() {
     place.smolfed("account --verify served").success();
 }
 
-/// One of four devices is less than half, unless the operator says that it is enough.
+/// One of four devices is less than half, unless the operator sets a lower minimum.
 #[test]
 fn a_round_needs_as_many_devices_as_the_operator_says() {
     let place = Place::new();
@@ -166,7 +166,7 @@ fn a_round_needs_as_many_devices_as_the_operator_says() {
     let resume = "serve --resume served --min-devices 1 --timeout 5s --json";
     wait(place.start(resume), resume).success();
     assert_eq!(part_of(&place, "served", 0).0, [0, 1, 2]);
-    // Cohorts are drawn from all devices, not from those that are connected.
+    // Cohorts are drawn from all devices, not from the connected ones.
     for round in rounds(&place) {
         assert_eq!(round["cohort"].as_array().unwrap().len(), 54, "{round}");
     }
@@ -178,8 +178,8 @@ fn a_round_needs_as_many_devices_as_the_operator_says() {
     many(4).refused(2, &["`--min-devices 4`: 3 devices have keys"]);
 }
 
-/// Two of four devices are needed by default, and one of two once the keys of the others are
-/// revoked, in the run that pauses or before it is resumed.
+/// Two of four devices are needed by default, but one of two once the others' keys are revoked, in
+/// the paused run or before it is resumed.
 #[test]
 fn devices_without_keys_are_not_waited_for() {
     let place = Place::new();
@@ -201,7 +201,7 @@ fn devices_without_keys_are_not_waited_for() {
     assert_eq!(table["devices"].as_array().map(Vec::len), Some(2));
 }
 
-/// The number of its first call stays, though fewer devices are left.
+/// The device count of its first call stays, though fewer devices are left.
 #[test]
 fn a_run_that_asked_for_more_devices_than_are_left_is_resumed() {
     let place = Place::new();
@@ -221,8 +221,8 @@ fn a_run_that_asked_for_more_devices_than_are_left_is_resumed() {
     assert_eq!(part_of(&place, "served", 0).0, [0, 1, 2]);
 }
 
-/// Devices that are connected and never answer: a pause would say that those who were drawn are
-/// among them. The time-out and quarantine bound what they cost.
+/// Devices that are connected but never answer. A pause would reveal that drawn devices are among
+/// them. The time-out and quarantine bound their cost.
 #[test]
 fn a_run_does_not_pause_for_devices_that_do_not_answer() {
     let place = Place::new();
@@ -242,7 +242,7 @@ fn a_run_does_not_pause_for_devices_that_do_not_answer() {
     assert_eq!(missing.last().unwrap(), "in quarantine");
 }
 
-/// A device that has answered and disconnected since is expected back: the next round waits for it.
+/// A device that answered and then disconnected is expected back: the next round waits for it.
 #[test]
 fn a_device_that_answered_its_latest_round_is_waited_for() {
     let place = Place::new();
@@ -251,7 +251,7 @@ fn a_device_that_answered_its_latest_round_is_waited_for() {
     let arguments = logging(500, "60s", "");
     let coordinator = place.start(&arguments);
     wait_until(|| rounds(&place).len() > 3);
-    // The round that waits for this one has the update of the other one, which then leaves.
+    // The round that waits for this device has the update of the other one, which then leaves.
     devices[2].signal("-STOP");
     std::thread::sleep(Duration::from_secs(3));
     devices[3].0.kill().unwrap();
@@ -269,7 +269,7 @@ fn a_device_that_answered_its_latest_round_is_waited_for() {
     }
 }
 
-/// A copy of a device takes its session, and is gone before it takes part.
+/// A copy of a device takes its session, and leaves before it takes part.
 #[test]
 fn a_device_recovers_from_a_copy_that_took_its_session() {
     let place = Place::new();
@@ -280,7 +280,7 @@ fn a_device_recovers_from_a_copy_that_took_its_session() {
     );
     copied.unwrap();
     let _original = Device::start(&place, 0, "fleet.sock");
-    // No round begins before all are there.
+    // No round begins before all are connected.
     let arguments = logging(3, "20s", "--min-devices 4");
     let coordinator = place.start(&arguments);
     wait_until(|| logged(&place, "paused") == 1);
@@ -299,7 +299,7 @@ fn a_device_recovers_from_a_copy_that_took_its_session() {
         table["devices"][0]["second_sessions"].as_u64() > Some(0),
         "{table}"
     );
-    // Who it is, and from where, is in the log file only.
+    // Its number and address are only in the log file.
     let log = lines(&place.path("serve.log"));
     let warning = log.iter().find(|line| line["reason"] == "second session");
     let warning = warning.unwrap();

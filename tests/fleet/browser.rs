@@ -1,5 +1,5 @@
-//! A headless Chromium, spoken to in its DevTools protocol over pipes: messages are JSON, and end
-//! with a zero byte.
+//! A headless Chromium, controlled through its DevTools protocol over pipes. Messages are JSON, and
+//! end with a zero byte.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::program::TIMEOUT;
 
-/// Names of browsers that can do this.
+/// Names of suitable browsers.
 const NAMES: [&str; 4] = [
     "chromium-headless-shell",
     "chromium",
@@ -25,12 +25,12 @@ pub(super) struct Browser {
     from: BufReader<ChildStdout>,
     session: Option<String>,
     calls: u64,
-    /// What the page complained about.
+    /// Errors and warnings of the page.
     pub(super) complaints: Vec<Value>,
 }
 
 impl Browser {
-    /// Starts a browser, if the machine has one. Where CI is set it must.
+    /// Starts a browser, if the machine has one. CI requires one.
     pub(super) fn start(profile: &Path) -> Option<Self> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let is_there =
@@ -40,7 +40,7 @@ impl Browser {
             println!("NOT CHECKED: no browser (apt-get install chromium-headless-shell)");
             return None;
         };
-        // The protocol is on descriptors 3 and 4.
+        // The protocol uses descriptors 3 and 4.
         let script = "exec \"$0\" \"$@\" 3<&0 4>&1 </dev/null >/dev/null 2>&1";
         let mut child = Command::new("sh")
             .args(["-c", script, name, "--headless", "--no-sandbox"])
@@ -110,7 +110,7 @@ impl Browser {
         self.call("Page.navigate", json!({ "url": url }));
     }
 
-    /// The value of an expression on the page.
+    /// Evaluates an expression on the page.
     pub(super) fn value(&mut self, expression: &str) -> Value {
         let result = self.call("Runtime.evaluate", json!({ "expression": expression }));
         result["result"]["value"].clone()

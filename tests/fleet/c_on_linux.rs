@@ -1,5 +1,5 @@
-//! Devices in C and in C++ on Linux, linked with the library for C: the model is that of a
-//! simulation of the same participation.
+//! Devices in C and in C++ on Linux, linked with the library for C. The model equals a simulation
+//! of the same participation.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -9,11 +9,11 @@ use super::device::Device;
 use super::{assert_is_the_simulation, lines, part_of, wait};
 use crate::program::{Place, wait_until};
 
-/// The examples, from the root of the repository.
+/// The examples, relative to the repository root.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../c/examples");
 
-/// The folder of the library for this machine, or `None` with the reason on standard error.
-/// `SMOLFED_C` names the folder of `cargo xtask c-library`.
+/// Returns the library's folder for this machine, or `None` with the reason on standard error.
+/// `SMOLFED_C` is the output folder of `cargo xtask c-library`.
 fn library() -> Option<PathBuf> {
     let Some(folder) = std::env::var_os("SMOLFED_C") else {
         eprintln!("SKIPPED: SMOLFED_C names no libraries for C: cargo xtask c-library");
@@ -31,8 +31,8 @@ fn library() -> Option<PathBuf> {
     Some(library)
 }
 
-/// Compiles the port for Linux, both examples with it, `device-c` and `device-cpp`, and the program
-/// that prints the data of their sensors.
+/// Compiles the Linux port, both examples with it, `device-c` and `device-cpp`, and the program
+/// that prints their sensor data.
 fn compile(place: &Place, library: &Path) {
     let strict = [
         "-O1",
@@ -67,7 +67,7 @@ fn compile(place: &Place, library: &Path) {
     compile("c++", cpp, "device-cpp");
 }
 
-/// Four devices, of which the first two are in C and the others in C++, and their coordinator.
+/// Four devices, the first two in C and the others in C++, and their coordinator.
 struct Fleet {
     place: Place,
     port: u16,
@@ -75,7 +75,7 @@ struct Fleet {
 }
 
 impl Fleet {
-    /// A fleet that is provisioned, unless there is no library.
+    /// Provisions a fleet, unless the library is missing.
     fn new(rounds: u32) -> Option<Self> {
         let library = library()?;
         let place = Place::new();
@@ -164,7 +164,7 @@ fn devices_in_c_and_coordinators_die_and_the_model_is_that_of_the_participation(
     assert_eq!(outcome.json()["rounds"], 30, "{outcome}");
     for device in 0..4 {
         let answered = part_of(place, "served", device).0;
-        // They are there again at the end, and a round costs the killed ones at most one update.
+        // They are back at the end, and each killed device misses at most one update.
         assert!(answered.ends_with(&[27, 28, 29]), "{device}: {answered:?}");
         assert!(answered.len() >= 25, "{device}: {answered:?}");
     }

@@ -1,4 +1,4 @@
-//! A system clock that jumps: nothing but time stamps follows it.
+//! A system clock that jumps affects only time stamps.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -8,8 +8,8 @@ use crate::program::{Place, program};
 use super::device::Device;
 use super::{FULL, assert_is_the_simulation, part_of, provision, serve, wait};
 
-/// The clock of dates is decades ahead and decades behind, in turns, at each look at it. The
-/// monotonic clock is left alone, as it is when somebody sets the system's clock.
+/// The wall clock is alternately decades ahead and decades behind at each read. The monotonic clock
+/// is unchanged, as when somebody sets the system clock.
 const JUMPS: &str = "
 #define _GNU_SOURCE
 #include <sys/syscall.h>
@@ -28,7 +28,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 }
 ";
 
-/// Compiles the clock, if there is a compiler for C. Where CI is set there must be.
+/// Compiles the clock, if there is a C compiler. CI requires one.
 fn jumping_clock(place: &Place) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
         assert!(std::env::var_os("CI").is_none(), "no compiler for C");
@@ -72,14 +72,14 @@ fn a_clock_that_jumps_changes_time_stamps_alone() {
         &format!("{settings} --http 127.0.0.1:0 --log-file log"),
     );
     wait(start(&arguments), &arguments).success();
-    // It was looked at.
+    // The clock was read.
     let log = std::fs::read_to_string(place.path("log")).unwrap();
     let is_far = |line: &str| line.starts_with("208") || line.starts_with("198");
     assert!(
         log.contains("the live page") && log.lines().all(is_far),
         "{log}"
     );
-    // No device was late, greeted anew or was forgotten.
+    // No device was late, greeted again or was forgotten.
     for number in 0..4 {
         assert_eq!(part_of(&place, "served", number).0, [0, 1, 2, 3, 4, 5]);
     }

@@ -1,4 +1,4 @@
-//! The commands that `smolfed provision` prints.
+//! Commands printed by `smolfed provision`.
 
 use std::process::{Command, Stdio};
 
@@ -6,14 +6,14 @@ use super::device::Device;
 use super::{assert_is_the_simulation, part_of};
 use crate::program::{Outcome, Place, program};
 
-/// One round with everybody; the last value is one that a shell would split.
+/// One round with all devices. A shell would split the last value.
 const SETTINGS: [&str; 3] = [
     "rounds=1",
     "data.devices=3",
     "cohort = { sampling = \"full\" }",
 ];
 
-/// Provisions one device in a folder whose name has a space; returns what was printed.
+/// Provisions one device in a folder with a space in its name. Returns the output.
 fn provision(place: &Place, settings: &[&str], more: &[&str]) -> String {
     let mut command = place.command(program());
     command.args([
@@ -29,7 +29,7 @@ fn provision(place: &Place, settings: &[&str], more: &[&str]) -> String {
     Outcome::of(output, "provision").success().stdout
 }
 
-/// The printed command that begins with this, for a shell, at a socket of this place.
+/// Returns the printed command with this beginning, for a shell, at a socket of this place.
 fn printed(place: &Place, stdout: &str, begin: &str, more: &str) -> Command {
     let line = stdout.lines().find(|line| line.starts_with(begin));
     let line = line.unwrap_or_else(|| panic!("{stdout}"));
@@ -44,7 +44,7 @@ fn printed(place: &Place, stdout: &str, begin: &str, more: &str) -> Command {
     command
 }
 
-/// Runs the printed commands with one device; the run is in served.
+/// Runs the printed commands with one device. The run is in served.
 fn run(place: &Place, stdout: &str) {
     let mut device = printed(place, stdout, "  smolfed device", "--once");
     device.stdout(Stdio::null()).stderr(Stdio::null());
@@ -70,8 +70,8 @@ fn the_printed_commands_run_the_experiment_with_its_settings() {
     assert!(config.contains("sampling = \"full\"\n"), "{config}");
 }
 
-/// Data are dealt by the seed: under another one simulated devices would have the samples of real
-/// ones.
+/// The seed distributes the data. With another seed, simulated devices would have the samples of
+/// real ones.
 #[test]
 fn the_coordinator_of_a_demonstration_has_the_seed_of_its_devices() {
     let place = Place::new();

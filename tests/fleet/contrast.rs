@@ -1,4 +1,4 @@
-//! Real devices that learn without labels: matrices and updates are those of a simulation.
+//! Real devices that train without labels: matrices and updates equal those of a simulation.
 
 use serde_json::Value;
 
@@ -15,7 +15,7 @@ pub(crate) fn start(place: &Place, numbers: std::ops::Range<u32>) -> Vec<Device>
     numbers.map(start).collect()
 }
 
-/// What each round says of the matrices of real devices that did not come.
+/// Returns the missing matrices of real devices in each round, with reasons.
 pub(crate) fn without_matrix(place: &Place) -> Vec<Vec<(String, String)>> {
     let rounds = lines(&place.path("served/participation.jsonl"));
     let of_round = |round: &Value| match round["without_matrix"].as_object() {
@@ -51,7 +51,7 @@ fn devices_learn_without_labels_and_the_encoder_is_that_of_a_simulation() {
     }
 }
 
-/// A device that is missing has no matrix in the sum, and its last one stays there.
+/// An absent device adds no matrix to the sum, and its last one remains there.
 #[test]
 fn a_device_that_is_away_sends_no_matrix() {
     let place = Place::new();
@@ -65,7 +65,7 @@ fn a_device_that_is_away_sends_no_matrix() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// The noise of a matrix hides an example, and devices under local trust hide all that they have.
+/// The noise of a matrix hides an example, and devices under local trust hide all their data.
 #[test]
 fn matrices_without_a_trusted_server_are_refused() {
     let place = Place::new();
@@ -79,7 +79,7 @@ fn matrices_without_a_trusted_server_are_refused() {
     assert!(sentence.contains(reason), "{sentence}");
 }
 
-/// A device that was provisioned for more noise than its coordinator asks for sends nothing.
+/// A device sends nothing if its coordinator requests less than the provisioned noise.
 #[test]
 fn a_coordinator_that_asks_for_less_noise_gets_no_matrix() {
     let place = Place::new();
@@ -92,7 +92,7 @@ fn a_coordinator_that_asks_for_less_noise_gets_no_matrix() {
     let matrices = without_matrix(&place).concat();
     assert_eq!(matrices.len(), 12);
     assert!(matrices.iter().all(|(_, reason)| reason == declined));
-    // Their updates have the noise of the server, which they trust.
+    // Their updates have the noise of the trusted server.
     assert_eq!(part_of(&place, "served", 0).0.len(), 3);
     assert_is_the_simulation(&place, "served");
 }

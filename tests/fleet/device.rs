@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::program::{Place, program};
 
-/// A process that ends with the test.
+/// A process that is killed at the end of the test.
 pub(crate) struct Device(pub(crate) Child);
 
 impl Device {

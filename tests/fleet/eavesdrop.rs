@@ -1,9 +1,9 @@
-//! What an observer of the line learns: the greeting, and when how many bytes travel in which
-//! direction. All bytes between devices and their coordinator are recorded over whole rounds, the
-//! test opens them with the devices' keys, and searches what was recorded for what was in them.
+//! Information visible to an observer of the line: the greeting, and the time, size and direction
+//! of messages. The test records all bytes between devices and their coordinator over whole rounds,
+//! decrypts them with the devices' keys, and searches the recording for the plaintexts.
 //!
-//! Nothing here is seeded: keys and nonces come from the operating system. So each search may find
-//! by chance what is not there; the comments bound the probability.
+//! Nothing here is seeded: keys and nonces come from the operating system. Therefore, each search
+//! may match by chance, with the probabilities in the comments.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,30 +24,30 @@ use super::proxy::Proxy;
 use super::{FULL, part_of, wait};
 use crate::program::Place;
 
-/// Bytes that are compared at once. Two that are independent and one of which is uniform are equal
-/// with probability 2^-64.
+/// Bytes compared at once. Two independent windows, one of them uniform, are equal with probability
+/// 2^-64.
 const WINDOW: usize = 8;
 
-/// Bytes of a frame of a session that are in clear: version and sequence number.
+/// Unencrypted bytes of a session frame: version and sequence number.
 const CLEAR: usize = 5;
 
-/// Bytes of the checksum behind it, which anybody can compute.
+/// Bytes of the checksum at the end, which anybody can compute.
 const CHECKSUM: usize = 4;
 
-/// A frame that was on the line.
+/// A frame recorded on the line.
 pub(super) struct Heard {
     device: u32,
     pub(super) to: Direction,
     /// Bytes on the line, before its end.
     line: Vec<u8>,
-    /// The same without COBS.
+    /// The bytes without COBS.
     pub(super) raw: Vec<u8>,
 }
 
-/// A frame of a session, and what was encrypted in it.
+/// A session frame and its plaintext.
 struct Opened<'a> {
     frame: &'a Heard,
-    /// Which session it belongs to.
+    /// Index of its session.
     session: usize,
     kind: u8,
     round: u32,
@@ -55,26 +55,26 @@ struct Opened<'a> {
 }
 
 impl Heard {
-    /// What is encrypted, and its tag.
+    /// Returns the ciphertext and its tag.
     fn ciphertext(&self) -> &[u8] {
         &self.raw[CLEAR..self.raw.len() - CHECKSUM]
     }
 }
 
 impl Opened<'_> {
-    /// What was encrypted.
+    /// Returns the plaintext.
     fn text(&self) -> Vec<u8> {
         [&[self.kind], &self.round.to_le_bytes()[..], &self.body].concat()
     }
 }
 
-/// The whole frames in what was recorded in one direction.
+/// Returns the complete frames in a recording of one direction.
 pub(super) fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
     let mut heard = vec![];
-    // What is behind the last zero was cut with the connection.
+    // Bytes after the last zero were cut with the connection.
     let whole = bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
     for line in bytes[..whole].split(|byte| *byte == 0) {
-        // Further zeros between frames say nothing.
+        // Further zeros between frames have no meaning.
         if line.is_empty() {
             continue;
         }
@@ -95,14 +95,14 @@ pub(super) fn frames(device: u32, to: Direction, bytes: &[u8]) -> Vec<Heard> {
     heard
 }
 
-/// The greeting in a frame, if it has one.
+/// Returns the greeting in a frame, if it is one.
 pub(super) fn greeting_of(frame: &Heard) -> Option<Greeting> {
     let mut raw = frame.raw.clone();
     let parsed = Frame::parse(&mut raw).expect("frames of honest peers");
     greeting(&parsed, frame.to).ok()
 }
 
-/// All that was on the lines of a fleet.
+/// Everything recorded on the lines of a fleet.
 struct Recording {
     greetings: Vec<(Greeting, Heard)>,
     sealed: Vec<Heard>,
@@ -126,7 +126,7 @@ impl Recording {
         Self { greetings, sealed }
     }
 
-    /// The Hellos with their frames.
+    /// Iterates over the Hellos with their frames.
     fn hellos(&self) -> impl Iterator<Item = (Hello, &Heard)> {
         self.greetings
             .iter()
@@ -136,9 +136,9 @@ impl Recording {
             })
     }
 
-    /// The windows of all that is encrypted, as it was on the line and without COBS.
+    /// Returns the windows of all ciphertexts, as sent and without COBS.
     fn windows(&self) -> HashSet<&[u8]> {
-        // A byte of COBS is before the header.
+        // A COBS byte precedes the header.
         let parts = self
             .sealed
             .iter()
@@ -159,7 +159,7 @@ impl Recording {
             .collect()
     }
 
-    /// The keys of the sessions that the greetings of a device opened.
+    /// Returns the keys of the sessions opened by a device's greetings.
     fn sessions(&self, device: u32, first: &ChainKey) -> Vec<SessionKey> {
         let chain = std::iter::successors(Some(first.clone()), |key| Some(key.next()));
         let chain: Vec<ChainKey> = chain.take(8).collect();
@@ -183,7 +183,7 @@ impl Recording {
     }
 }
 
-/// Opens a frame: everything on the line is a greeting or under a key of its device.
+/// Decrypts a frame: everything on the line is a greeting or under a key of its device.
 fn open<'a>(frame: &'a Heard, sessions: &[SessionKey]) -> Opened<'a> {
     let mut raw = frame.raw.clone();
     for (session, key) in sessions.iter().enumerate() {
@@ -204,12 +204,12 @@ fn open<'a>(frame: &'a Heard, sessions: &[SessionKey]) -> Opened<'a> {
     panic!("a frame on the line is under no key of the device");
 }
 
-/// The first window of `secret` that is among `windows`.
+/// Returns the first window of `secret` that is in `windows`.
 fn found<'a>(secret: &'a [u8], windows: &HashSet<&[u8]>) -> Option<&'a [u8]> {
     secret.windows(WINDOW).find(|part| windows.contains(part))
 }
 
-/// Pearson's statistic of the frequencies of bytes, against equal ones.
+/// Returns Pearson's statistic of byte frequencies, against equal ones.
 fn chi_square(bytes: impl Iterator<Item = u8>) -> f64 {
     let mut counts = [0_u32; 256];
     for byte in bytes {
@@ -229,17 +229,17 @@ fn chi_square_limit() -> f64 {
     k + 2.0 * (k * x).sqrt() + 2.0 * x
 }
 
-/// A fleet whose lines are recorded.
+/// A fleet with recorded lines.
 struct Tapped {
     place: Place,
     lines: Vec<Arc<Proxy>>,
-    /// What the devices were provisioned with.
+    /// Provisioning records of the devices.
     records: Vec<Vec<u8>>,
     devices: Vec<Device>,
 }
 
 impl Tapped {
-    /// Devices 0 to 3, each of which takes part four times in its life.
+    /// Starts devices 0 to 3, each of which takes part four times in its life.
     fn start(options: &str) -> Self {
         let place = Place::new();
         let call = format!("provision --devices 0..4 --out fleet --with-data {FULL} --budget 4");
@@ -269,7 +269,7 @@ impl Tapped {
         wait(self.place.start(&call), &call).success();
     }
 
-    /// The first chain keys of the devices.
+    /// Returns the first chain keys of the devices.
     fn keys(&self) -> Vec<ChainKey> {
         let keys = self.records.iter().map(|record| {
             let key = record[8..].first_chunk().unwrap();
@@ -278,7 +278,8 @@ impl Tapped {
         keys.collect()
     }
 
-    /// Keys, roots, limits and samples of the devices; keys and roots in their ledgers; the model.
+    /// Returns keys, roots, limits and samples of the devices, keys and roots in their ledgers, and
+    /// the model.
     fn secrets(&self) -> Vec<(String, Vec<u8>)> {
         let read = |name: &str| std::fs::read(self.place.path(name)).unwrap();
         let mut secrets = vec![(
@@ -294,14 +295,14 @@ impl Tapped {
     }
 }
 
-/// The parameters in a file of the model: behind the header, whose length is in front.
+/// Returns the parameters in a model file, after the length and the header.
 fn model(file: &[u8]) -> Vec<u8> {
     let header = u64::from_le_bytes(*file.first_chunk().unwrap());
     file[8 + usize::try_from(header).unwrap()..].to_vec()
 }
 
-/// Rounds of a run, two more that begin with the model it ended with, and one that each device
-/// declines, since its budget is spent.
+/// A run's rounds, two more that start with its final model, and one that each device declines
+/// because its budget is spent.
 #[test]
 fn the_line_shows_nothing_but_lengths() {
     let fleet = Tapped::start("--hide-number");
@@ -325,8 +326,8 @@ fn the_line_shows_nothing_but_lengths() {
     drop(fleet.devices);
 }
 
-/// What the coordinator receives is uniform to it, and with the keys of the helper it is what the
-/// devices sent: nothing in clear is beside it.
+/// The coordinator receives uniform values. With the helper's keys, they equal the devices'
+/// updates. No plaintext is sent alongside.
 #[test]
 fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
     let settings = "--set privacy.trust=distributed --set rounds=4";
@@ -348,7 +349,7 @@ fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
             let chunks = opened.iter().filter(|frame| {
                 (frame.kind, frame.round, frame.frame.device) == (20, round, device)
             });
-            // Repeated ones are the same.
+            // Repeated chunks are the same.
             let chunks: BTreeMap<u16, &[u8]> = chunks
                 .map(|frame| {
                     (
@@ -381,7 +382,7 @@ fn masked_updates_are_uniform_without_the_keys_of_the_helper() {
     drop(fleet.devices);
 }
 
-/// The packed entries of all updates, but for the last byte of a chunk, which is filled up.
+/// Returns the packed entries of all updates, except for the padded last byte of a chunk.
 fn packed_entries(opened: &[Opened<'_>], invitation: &Invitation) -> Vec<u8> {
     let is_entries = |index: u16| {
         matches!(
@@ -409,7 +410,7 @@ fn unmasked(masked: &[i64], key: &RoundKey, width: u32) -> Vec<i64> {
     entries.collect()
 }
 
-/// The mask key of a device in the file of helper 0.
+/// Returns the mask key of a device in the file of helper 0.
 fn helper_key(place: &Place, device: u32) -> MaskKey {
     let text = std::fs::read_to_string(place.path("fleet/helper-0.toml")).unwrap();
     let masks = text
@@ -420,7 +421,7 @@ fn helper_key(place: &Place, device: u32) -> MaskKey {
     MaskKey::from_secret(bytes_of(digits).try_into().unwrap())
 }
 
-/// The fingerprint of a device's ledger, as the helper has recorded it.
+/// Returns the fingerprint of a device's ledger, as recorded by the helper.
 fn ledger(fleet: &Tapped, device: u32) -> Fingerprint {
     let path = fleet.place.path("fleet/helper-0.toml.ledger");
     let text = std::fs::read_to_string(path).unwrap();
@@ -432,8 +433,8 @@ fn ledger(fleet: &Tapped, device: u32) -> Fingerprint {
     bytes_of(digits).try_into().unwrap()
 }
 
-/// What is secret whatever the protocol does. About 2^19 windows are compared with as many: one of
-/// them is found by chance with probability 2^-26.
+/// Asserts that data secret in any protocol are hidden. About 2^19 windows are compared with as
+/// many others: a chance match has probability 2^-26.
 fn assert_hides_secrets(fleet: &Tapped, recording: &Recording) {
     let frames = recording.windows();
     let hellos = recording.hellos();
@@ -451,7 +452,7 @@ fn assert_hides_secrets(fleet: &Tapped, recording: &Recording) {
     for (hello, _) in recording.hellos() {
         assert!(matches!(hello.name, Name::Pseudonym(_)), "{:?}", hello.name);
     }
-    // The search finds what is there: two parameters in the middle of a frame.
+    // The search finds existing data: two parameters in the middle of a frame.
     let (_, model) = &fleet.secrets()[0];
     let mut frame = recording.sealed[0].raw.clone();
     let middle = frame.len() / 2;
@@ -460,13 +461,13 @@ fn assert_hides_secrets(fleet: &Tapped, recording: &Recording) {
     assert_eq!(found(model, &injected), Some(&model[100..100 + WINDOW]));
 }
 
-/// What the observer is looking for is there, behind the encryption.
+/// Asserts that the searched data are there, under encryption.
 fn assert_holds_everything(fleet: &Tapped, opened: &[Opened<'_>]) {
-    // All kinds of a round, and Decline and Wait.
+    // All message kinds of a round, and Decline and Wait.
     let kinds: BTreeSet<u8> = opened.iter().map(|frame| frame.kind).collect();
     let expected = BTreeSet::from([16, 17, 18, 19, 20, 22, 23]);
     assert!(kinds.is_superset(&expected), "{kinds:?}");
-    // The same model in rounds 2 and 3, which is known; another one in round 1.
+    // The same, known model in rounds 2 and 3, and another one in round 1.
     let model = model(&std::fs::read(fleet.place.path("first/model.safetensors")).unwrap());
     let first_chunk = |round: u32| {
         let chunks = opened.iter().filter(|frame| frame.kind == 19);
@@ -478,7 +479,7 @@ fn assert_holds_everything(fleet: &Tapped, opened: &[Opened<'_>]) {
             .any(|part| part == parameters)
     };
     assert_eq!([1, 2, 3].map(first_chunk), [false, true, true]);
-    // Samples and keys do not travel at all. Zeros do, and are no secret.
+    // Samples and keys are never sent. Zeros are sent, and are not secret.
     let in_clear: Vec<Vec<u8>> = opened.iter().map(Opened::text).collect();
     let windows = in_clear.iter().flat_map(|text| text.windows(WINDOW));
     let windows: HashSet<&[u8]> = windows.collect();
@@ -497,7 +498,7 @@ fn assert_holds_everything(fleet: &Tapped, opened: &[Opened<'_>]) {
     }
 }
 
-/// Nothing of what was encrypted is on the line: 2^-27, as above.
+/// Asserts that no plaintext is on the line: 2^-27, as above.
 fn assert_hides(opened: &[Opened<'_>], windows: &HashSet<&[u8]>) {
     for frame in opened {
         let what = (frame.kind, frame.round, frame.frame.device);
@@ -505,13 +506,13 @@ fn assert_hides(opened: &[Opened<'_>], windows: &HashSet<&[u8]>) {
     }
 }
 
-/// No two ciphertexts have anything in common, though the same model goes to all devices and comes
-/// in several rounds, and bytes are equally frequent: in what was encrypted they are not.
+/// Asserts that no two ciphertexts share a window, though the same model is sent to all devices in
+/// several rounds, and that bytes are equally frequent, unlike in the plaintext.
 fn assert_is_uniform(opened: &[Opened<'_>]) {
     let mut seen = HashSet::new();
     for frame in opened {
         for part in frame.frame.ciphertext().windows(WINDOW) {
-            // By chance with probability 2^-31, for 2^17 of them.
+            // A chance match has probability 2^-31, for 2^17 windows.
             assert!(seen.insert(part), "{part:?} is there twice");
         }
     }
@@ -525,7 +526,7 @@ fn assert_is_uniform(opened: &[Opened<'_>]) {
     assert!(of_texts > 10.0 * chi_square_limit(), "{of_texts}");
 }
 
-/// Frames have the lengths of their kind and chunk, whatever is in them, and count up.
+/// Asserts that frame lengths depend only on kind and chunk, and that numbers count up.
 fn assert_lengths_depend_on_the_kind(opened: &[Opened<'_>]) {
     let mut lengths = BTreeMap::new();
     let mut sequences = BTreeMap::new();
@@ -546,7 +547,7 @@ fn assert_lengths_depend_on_the_kind(opened: &[Opened<'_>]) {
         assert!(*version == VERSION && sequence > *before);
         *before = sequence;
     }
-    // Devices differ in what they have, and not in what is seen of them.
+    // Devices differ in their data, but not in their visible traffic.
     let shapes = |device| {
         let of_device = opened.iter().filter(move |x| x.frame.device == device);
         let mut shapes: BTreeMap<_, usize> = BTreeMap::new();
@@ -560,7 +561,7 @@ fn assert_lengths_depend_on_the_kind(opened: &[Opened<'_>]) {
     }
 }
 
-/// Without `--hide-number` the same search finds the number, in the greeting only.
+/// Without `--hide-number`, the same search finds the number, only in the greeting.
 #[test]
 fn a_greeting_names_the_device_unless_it_hides() {
     let fleet = Tapped::start("");

@@ -1,4 +1,4 @@
-//! Devices that greet with X25519, beside devices that do not.
+//! Devices with X25519 handshakes, together with devices without.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -15,7 +15,7 @@ use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, provision, serve, wait};
 use crate::program::{Place, program};
 
-/// What was on the line of a device.
+/// Recording of a device's line.
 struct Tape {
     greetings: Vec<Greeting>,
     sealed: Vec<Heard>,
@@ -53,11 +53,12 @@ impl Tape {
         found.collect()
     }
 
-    /// The keys that follow from all chain keys of the device, and what was sent in clear.
+    /// Returns the keys derived from all chain keys of the device and from the unencrypted
+    /// greetings.
     fn keys(&self, device: u32, first: &ChainKey) -> Vec<SessionKey> {
         let chain = std::iter::successors(Some(first.clone()), |key| Some(key.next()));
         let nonces = self.welcomes().into_iter().map(|welcome| welcome.nonce);
-        // Without a Welcome there is no nonce of the coordinator: any will do.
+        // Without a Welcome there is no coordinator nonce, so any value will do.
         let nonces: Vec<_> = nonces.chain([[0; 16]]).collect();
         let mut keys = vec![];
         for chain in chain.take(10) {
@@ -69,7 +70,7 @@ impl Tape {
         keys
     }
 
-    /// Frames that one of these keys opens.
+    /// Counts the frames that one of these keys decrypts.
     fn opened(&self, keys: &[SessionKey]) -> usize {
         let is_opened = |frame: &&Heard| {
             let mut raw = frame.raw.clone();
@@ -82,9 +83,9 @@ impl Tape {
     }
 }
 
-/// The model is that of the simulation. Whoever has recorded the lines, and then gets the keys that
-/// the devices were provisioned with, opens everything of a device without the handshake, and
-/// nothing of one with it.
+/// The model equals the simulation's. Anyone who records the lines and later obtains the devices'
+/// provisioned keys can decrypt everything of a device without the handshake, and nothing of a
+/// device with it.
 #[test]
 fn devices_with_and_without_the_handshake_take_part_and_keys_open_recordings_of_the_latter() {
     let place = Place::new();
@@ -152,7 +153,7 @@ fn a_coordinator_that_requires_the_handshake_tells_devices_without_it() {
     }
     assert_eq!(part_of(&place, "served", 0).0, [0; 0]);
     assert_is_the_simulation(&place, "served");
-    // A run that is resumed requires it too.
+    // A resumed run requires it too.
     let file = std::fs::read_to_string(place.path("served/fleet.toml")).unwrap();
     assert!(file.contains("require_x25519 = true"), "{file}");
     let table = std::fs::read_to_string(place.path("served/devices.json")).unwrap();

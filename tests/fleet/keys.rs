@@ -1,4 +1,4 @@
-//! The keys of a fleet over its life: revoked, added, exchanged, encrypted; and a fleet that is
+//! Keys of a fleet over its life: revoked, added, exchanged and encrypted, and a fleet that is
 //! provisioned into an archive or as text.
 
 use std::fs::{self, Permissions};
@@ -38,7 +38,7 @@ fn numbers(list: &Value, of: &str) -> Vec<u64> {
         .collect()
 }
 
-/// A device that takes part until the coordinator is gone.
+/// Starts a device that takes part until the coordinator is gone.
 fn device(place: &Place, folder: &str, number: u32) -> Child {
     let call = format!(
         "device --model softmax:64x10 --provision {folder}/device-{number}.bin --ledger \
@@ -47,7 +47,7 @@ fn device(place: &Place, folder: &str, number: u32) -> Child {
     place.start(&call)
 }
 
-/// Serves three rounds with all devices; returns who answered, and why the others did not.
+/// Serves three rounds with all devices. Returns the answering devices and the others' reasons.
 fn serve(place: &Place, out: &str, real: &mut [Child], options: &str) -> Vec<Value> {
     let call = format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 5s --out \
@@ -73,7 +73,7 @@ fn a_revoked_device_is_missing_and_its_successor_takes_part() {
     place
         .smolfed(revoke)
         .refused(2, &["device 3 was revoked on 20"]);
-    // Its files are still those of the old key: nobody answers for it, nobody is simulated for it.
+    // Its files still have the old key: no device answers for it, and none is simulated.
     let mut real: Vec<_> = (0..4)
         .map(|number| device(&place, "fleet", number))
         .collect();
@@ -115,7 +115,7 @@ fn keys_change_while_a_coordinator_runs_and_a_second_one_is_refused() {
     let mut coordinator = place.start(&serve);
     wait_until(|| place.path("fleet.sock").exists());
     assert_eq!(list(&place, "")["in_use"], true);
-    // From then on it can be told of changes.
+    // From now on, it can be notified of changes.
     wait_until(|| {
         let lock = fs::read_to_string(place.path("fleet/keys.toml.lock"));
         lock.is_ok_and(|lock| lock.ends_with('\n'))
@@ -131,7 +131,7 @@ fn keys_change_while_a_coordinator_runs_and_a_second_one_is_refused() {
     place
         .smolfed(&again)
         .refused(2, &["fleet/keys.toml is in use by another coordinator"]);
-    // The change is not undone, and did not end the coordinator.
+    // The change is kept, and did not stop the coordinator.
     assert!(coordinator.try_wait().unwrap().is_none());
     coordinator.kill().unwrap();
     coordinator.wait().unwrap();
@@ -295,7 +295,7 @@ fn an_archive_has_the_files_of_the_folder_and_a_line_of_text_is_a_record() {
             .all(|line| line.len() == 215 && line.chars().all(is_qr)),
         "{records}"
     );
-    // A device that is given its line gets as far as one with its file: its samples are missing.
+    // A device with its line gets as far as a device with its file: its samples are missing.
     private(&place, "one.txt", lines[1]);
     let device = |provision: &str| {
         let call = format!(
@@ -324,7 +324,7 @@ fn an_archive_has_the_files_of_the_folder_and_a_line_of_text_is_a_record() {
     assert!(!place.path("again").exists());
 }
 
-/// Given a line on standard input, a device takes part with a ledger of its own making.
+/// With a line on standard input, a device takes part with its own new ledger.
 #[test]
 fn a_device_is_provisioned_from_standard_input() {
     let place = Place::new();
@@ -360,7 +360,7 @@ fn a_device_is_provisioned_from_standard_input() {
     let again = Outcome::of(start("--new-ledger").wait_with_output().unwrap(), "device");
     again.refused(2, &["own.ledger: is there already"]);
 
-    // From a file with the line, which then has the record without its first key.
+    // From a file with the line, which then contains the record without its first key.
     let line = fs::read(place.path("records.txt")).unwrap();
     let start = |more: &str| {
         let call = format!("device --provision records.txt --ledger second.ledger {options}");
@@ -423,12 +423,12 @@ fn what_cannot_be_written_is_named_and_nothing_is_left() {
     assert!(!place.path("rotated/device-3.bin").exists());
 }
 
-/// Its session ends at once, and the run goes on without it.
+/// Its session ends at once, and the run continues without it.
 #[test]
 fn a_key_that_is_revoked_in_a_round_ends_the_session() {
     let place = fleet("");
     let mut real = [0, 1, 2].map(|number| device(&place, "fleet", number));
-    // Device 3 never comes: each round lasts until its time-out.
+    // Device 3 never connects: each round lasts until its time-out.
     let serve = format!(
         "serve --keys fleet/keys.toml --listen unix:fleet.sock --simulated 50 --timeout 4s \
          --out served --json --set cohort={{sampling=\"full\"}} --set rounds=2 {DEVICES}"
@@ -455,7 +455,7 @@ fn a_key_that_is_revoked_in_a_round_ends_the_session() {
     }
 }
 
-/// The secrets are in one file each, for the element alone, and stay there when they are exchanged.
+/// The secrets are in one file each, for the element only, and stay there when they are exchanged.
 #[test]
 fn secrets_for_an_element_are_in_no_other_file_of_a_device() {
     let place = fleet("--element");
@@ -478,7 +478,7 @@ fn secrets_for_an_element_are_in_no_other_file_of_a_device() {
         }
     }
     assert_eq!(in_element(&list(&place, "")), [true; 4]);
-    // Also by way of a revocation.
+    // Also after a revocation.
     place
         .smolfed("keys revoke 2 --keys fleet/keys.toml")
         .success();

@@ -1,4 +1,4 @@
-//! A coordinator that is killed again and again under load, and what its books say then.
+//! Consistency of the records of a coordinator that is repeatedly killed under load.
 
 use super::device::Device;
 use super::{FULL, Value, assert_is_the_simulation, lines, provision, serve, wait, wait_until};
@@ -11,15 +11,15 @@ fn books_are_consistent_after_kills_under_load() {
     books_are_consistent("");
 }
 
-/// No device goes on from a personal model of a round that was burned. The update of this method
-/// telescopes: a single wrong state would never be made up for.
+/// No device continues from a personal model of a burned round. The update of this method
+/// telescopes: a single wrong state would never be corrected.
 #[test]
 fn personal_models_are_those_of_the_rounds_that_counted() {
     books_are_consistent(" --set method=pmtl --set personalise.update=\"mean-over-all\"");
 }
 
-/// Every round is charged once, no round number comes twice, and nobody is said to have answered a
-/// round that was burned.
+/// Every round is charged once, no round number repeats, and no device is recorded as having
+/// answered a burned round.
 fn books_are_consistent(method: &str) {
     let place = Place::new();
     let settings = format!("{FULL} --set rounds={ROUNDS}{method}");
@@ -27,7 +27,7 @@ fn books_are_consistent(method: &str) {
     let _devices = Device::start_all(&place, 0..4);
     let mut call = serve("100s", &settings);
     let rounds = |name: &str| lines(&place.path("served").join(name));
-    // Later each time, so that it is killed at different moments of a round.
+    // Later each time, so that the kills hit different moments of a round.
     for kill in 1..4 {
         let mut coordinator = place.start(&call);
         let done = rounds("metrics.jsonl").len();

@@ -1,5 +1,5 @@
-//! A coordinator, a helper and devices as processes, in which nobody sees an update: the model is
-//! that of a simulation of the same participation.
+//! A coordinator, a helper and devices as processes, none of which sees another's update. The model
+//! equals a simulation of the same participation.
 
 use std::process::Child;
 
@@ -9,7 +9,7 @@ use crate::program::{Outcome, TIMEOUT};
 
 pub(crate) const MASKED: &str = "--set privacy.trust=distributed";
 
-/// A helper that ends with the test.
+/// A helper that is killed at the end of the test.
 pub(crate) struct Helper {
     child: Child,
     number: u8,
@@ -41,13 +41,13 @@ impl Helper {
         let _ = self.child.wait();
     }
 
-    /// Killed, and started again.
+    /// Kills the helper and starts it again.
     pub(super) fn restart(&mut self, place: &Place) {
         self.kill();
         self.child = Self::spawn(place, self.number, &self.options);
     }
 
-    /// Stops as a supervisor stops it; what it has said.
+    /// Stops like a supervisor. Returns the output.
     fn stop(mut self) -> Outcome {
         send(&self.child, "-TERM");
         let child = std::mem::replace(&mut self.child, nobody());
@@ -55,7 +55,7 @@ impl Helper {
     }
 }
 
-/// A process that has ended, or is about to.
+/// Returns a process that has exited, or is about to.
 fn nobody() -> Child {
     std::process::Command::new("true").spawn().unwrap()
 }
@@ -66,12 +66,12 @@ impl Drop for Helper {
     }
 }
 
-/// A coordinator that asks the helper at `helper-0.sock`.
+/// Returns arguments of a coordinator that uses the helper at `helper-0.sock`.
 fn serve(settings: &str) -> String {
     super::serve("20s", &format!("{settings} --helper unix:helper-0.sock"))
 }
 
-/// Rounds that a helper has answered.
+/// Returns the rounds answered by a helper.
 fn answers(place: &Place, helper: u8) -> Vec<u64> {
     let path = place.path(format!("fleet/helper-{helper}.toml.ledger"));
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -112,12 +112,12 @@ fn a_helper_gives_the_model_of_the_simulation() {
     }
     assert_eq!(answers(&place, 0), [0, 1, 2, 3]);
     assert_is_the_simulation(&place, "served");
-    // What the helper has said names no device.
+    // The helper's output names no device.
     let said = helper.stop();
     assert_eq!(said.code, Some(0), "{said}");
     assert!(said.stderr.contains("round 3: answered"), "{said}");
     assert!(!said.stderr.contains("device 1"), "{said}");
-    // An experiment without masks gets no update of these devices.
+    // An experiment without masks gets no update from these devices.
     let central = format!("{FULL} --set rounds=1");
     let central = super::serve("20s", &central).replace("served", "central");
     wait(place.start(&central), &central).success();
@@ -156,11 +156,11 @@ fn two_helpers_over_tcp_and_correlated_noise_give_the_model_of_the_simulation() 
     assert_is_the_simulation(&place, "served");
 }
 
-/// Whenever it is killed, it answers once a round, and the run goes on.
+/// Whenever it is killed, it answers once per round, and the run continues.
 #[test]
 fn a_helper_that_is_killed_again_and_again_answers_once_a_round() {
     let place = Place::new();
-    // More than pass between five kills, and few enough for a disk that is slow.
+    // More rounds than five kills take, and few enough for a slow disk.
     const ROUNDS: u64 = 60;
     let settings = format!("{FULL} {MASKED} --set rounds={ROUNDS}");
     provision(&place, &settings);
@@ -176,12 +176,12 @@ fn a_helper_that_is_killed_again_and_again_answers_once_a_round() {
         if is_over() {
             break;
         }
-        // Later each time, so that it is killed at different moments of a round.
+        // Later each time, so that the kills hit different moments of a round.
         std::thread::sleep(std::time::Duration::from_millis(kill));
         helper.restart(&place);
         kills += 1;
     }
-    // Where this test runs late, rounds pass between two kills; never all of them.
+    // If this test is slow, rounds pass between two kills, but never all of them.
     assert!(kills > 1, "{kills}");
     let outcome = wait(coordinator, &arguments).success();
     assert_eq!(outcome.json()["rounds"], ROUNDS, "{outcome}");
@@ -189,7 +189,7 @@ fn a_helper_that_is_killed_again_and_again_answers_once_a_round() {
     assert!(answered.is_sorted_by(|a, b| a < b), "{answered:?}");
     let lost = burned(&place, "served");
     assert!(lost <= kills, "{outcome}");
-    // A round that is lost was recorded, and its answer was not received.
+    // A lost round was recorded, and its answer was not received.
     assert!(
         (answered.len() + lost) as u64 >= ROUNDS,
         "{answered:?} {outcome}"
@@ -230,7 +230,7 @@ fn a_second_coordinator_is_refused_with_a_sentence() {
     let settings = format!("{FULL} {MASKED} --set rounds=3");
     provision(&place, &settings);
     let _helper = Helper::start(&place, 0);
-    // No device: the first round of the first coordinator lasts as long as its time-out.
+    // Without devices, the first round of the first coordinator lasts until its time-out.
     let first = place.start(&serve(&settings).replace("20s", "600s"));
     let mut first = Device(first);
     wait_until(|| place.path("served/ledger.jsonl").exists());
@@ -248,8 +248,8 @@ fn a_second_coordinator_is_refused_with_a_sentence() {
     );
 }
 
-/// A helper that has answered another question, or has other keys: the round is burned and said,
-/// and after three of them the run stops.
+/// If a helper has answered another request, or has other keys, the round is burned and reported.
+/// After three such rounds the run stops.
 #[test]
 fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
     let place = Place::new();
@@ -267,7 +267,7 @@ fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
     for expected in ["round 0 is lost", "3 rounds in a row were lost"] {
         assert!(outcome.stderr.contains(expected), "{outcome}");
     }
-    // Standard error does not say which.
+    // Standard error does not name the device.
     assert!(outcome.stderr.contains("a device was revoked"), "{outcome}");
     assert_eq!(answers(&place, 0), [0u64; 0]);
     assert_eq!(burned(&place, "served"), 3);
@@ -275,8 +275,8 @@ fn a_helper_that_refuses_costs_rounds_and_three_in_a_row_end_the_run() {
     assert!(said.stderr.contains("round 0: refused (revoked)"), "{said}");
 }
 
-/// A device whose tag is wrong, here since the helper has another key for it, costs one round
-/// and is not invited again.
+/// A device with a wrong tag, here because the helper has another key for it, costs one round and
+/// is not invited again.
 #[test]
 fn a_device_with_a_wrong_tag_costs_one_round() {
     let place = Place::new();
@@ -351,7 +351,7 @@ fn no_file_has_mask_keys_and_device_keys() {
     assert_eq!(with_masks, 2, "each helper's file");
 }
 
-/// What hexadecimal digits stand for.
+/// Decodes hexadecimal digits.
 pub(super) fn bytes_of(digits: &str) -> Vec<u8> {
     let pairs = digits.as_bytes().chunks(2);
     let pairs = pairs.map(|pair| std::str::from_utf8(pair).unwrap());
@@ -360,7 +360,7 @@ pub(super) fn bytes_of(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// Time for the figures of a process to be read.
+/// The round lasts long enough to read a process's figures.
 #[test]
 fn a_helper_shows_its_figures_and_says_that_it_is_well() {
     let place = Place::new();

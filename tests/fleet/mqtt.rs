@@ -1,5 +1,5 @@
-//! The coordinator and devices by way of a real broker, mosquitto: the model is that over any other
-//! transport, also when the broker is killed.
+//! The coordinator and devices over a real broker, mosquitto. The model is the same as over any
+//! other transport, even if the broker is killed.
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -10,10 +10,10 @@ use super::tls::{device_with_log, free_port, log, model};
 use super::{FULL, assert_is_the_simulation, lines, part_of, provision, wait, wait_until};
 use crate::program::Place;
 
-/// Where Debian installs it, which is on no user's path.
+/// Debian's install location, which is not in users' path.
 const MOSQUITTO: [&str; 2] = ["/usr/sbin/mosquitto", "/usr/local/sbin/mosquitto"];
 
-/// The program of the broker. Without one the test is skipped, but not where CI is set.
+/// Returns the broker's program. Without one, the test is skipped, but in CI it fails.
 pub(super) fn mosquitto() -> Option<PathBuf> {
     let found = MOSQUITTO.map(PathBuf::from);
     let found = found.into_iter().find(|path| path.is_file());
@@ -24,7 +24,7 @@ pub(super) fn mosquitto() -> Option<PathBuf> {
     found
 }
 
-/// A broker of this test.
+/// A broker started by the test.
 pub(super) struct Broker {
     child: Child,
     program: PathBuf,
@@ -33,7 +33,7 @@ pub(super) struct Broker {
 }
 
 impl Broker {
-    /// Starts a broker with some more lines in its configuration.
+    /// Starts a broker with additional configuration lines.
     pub(super) fn start(place: &Place, program: PathBuf, options: &str) -> Self {
         let port = free_port();
         place.write(
@@ -68,7 +68,7 @@ impl Broker {
         let _ = self.child.wait();
     }
 
-    /// The same broker as a new process, which has forgotten everything.
+    /// Restarts the broker as a new process without any state.
     pub(super) fn restart(&mut self) {
         self.child = Self::spawn(&self.program, &self.config);
         self.wait_until_it_listens();
@@ -124,7 +124,7 @@ fn a_round_by_way_of_a_broker_has_the_bits_of_one_over_a_socket() {
     assert_names_tell_nothing(&std::fs::read_to_string(log).unwrap());
 }
 
-/// The broker knows clients and topics by random names, which do not occur twice.
+/// Asserts that the broker sees clients and topics only under random names, each used once.
 fn assert_names_tell_nothing(log: &str) {
     let is_random = |name: &&str| name.len() == 16 && name.bytes().all(|b| b.is_ascii_hexdigit());
     let mut clients = Vec::new();
@@ -181,7 +181,7 @@ fn a_broker_that_is_killed_costs_time_and_no_update() {
         std::thread::sleep(std::time::Duration::from_millis(500));
         broker.restart();
     }
-    // The will of a device that dies ends its stream, and another process goes on.
+    // The will of a killed device ends its stream, and another process continues.
     devices[1].signal("-KILL");
     let _again = Device::start_at(&place, 1, &connect);
     let outcome = wait(coordinator, &arguments).success();
@@ -195,8 +195,8 @@ fn a_broker_that_is_killed_costs_time_and_no_update() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// A device that dies cannot say so: the broker does, by its will, and the coordinator's own will
-/// takes its call back.
+/// A killed device cannot report it: the broker does, with the device's will, and the coordinator's
+/// own will withdraws its call.
 #[test]
 fn the_broker_tells_who_is_gone() {
     let Some(mosquitto) = mosquitto() else {
@@ -233,7 +233,7 @@ fn the_broker_tells_who_is_gone() {
     drop(other);
 }
 
-/// A gateway has no keys; what it carries is what the device and the coordinator say.
+/// A gateway has no keys and only forwards the messages of the device and the coordinator.
 #[test]
 fn a_gateway_carries_a_device_that_reaches_no_broker() {
     let Some(mosquitto) = mosquitto() else {
@@ -266,7 +266,7 @@ fn a_gateway_carries_a_device_that_reaches_no_broker() {
     assert_eq!(gateway.0.wait().unwrap().code(), Some(0));
 }
 
-/// A broker that knows one user, and a login of that user that is right, and one that is wrong.
+/// Starts a broker with one user, and writes a correct and a wrong login of that user.
 fn with_passwords(place: &Place, mosquitto: PathBuf) -> Broker {
     let passwords = place.path("passwords");
     std::fs::write(&passwords, "").unwrap();
@@ -320,7 +320,7 @@ fn a_broker_that_is_not_there_or_refuses_is_told_in_a_line() {
         let logged = log(&place, &name);
         assert_eq!(logged.lines().count(), 1, "{logged}");
     }
-    // The coordinator says it as well, and takes part once it has the right login.
+    // The coordinator reports it as well, and takes part once it has the right login.
     let wrong = serve(&address, "wrong", 1).replace("30s", "1s");
     let wrong = format!("{wrong} --mqtt-login wrong.login --give-up-after 2s");
     let outcome = wait(place.start(&wrong), &wrong);
@@ -334,13 +334,13 @@ fn a_broker_that_is_not_there_or_refuses_is_told_in_a_line() {
         .collect();
     wait(coordinator, &right).success();
     assert_eq!(part_of(&place, "right", 3).0, [0]);
-    // The run directory says where the password is, and not what it is.
+    // The run directory stores the location of the password, not the password.
     let stored = std::fs::read_to_string(place.path("right/fleet.toml")).unwrap();
     let says = |word: &str| stored.contains(word);
     assert!(says("right.login") && !says("password"), "{stored}");
 }
 
-/// The line of devices does not matter to a helper.
+/// Helpers do not depend on the devices' line.
 #[test]
 fn masked_updates_by_way_of_a_broker_give_the_model_of_the_simulation() {
     let Some(mosquitto) = mosquitto() else {

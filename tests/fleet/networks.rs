@@ -1,4 +1,4 @@
-//! Devices that share the layers of a network below their heads.
+//! Devices that share a network's layers below their heads.
 
 use super::device::Device;
 use super::{assert_is_the_simulation, part_of, wait};
@@ -19,7 +19,7 @@ pub(crate) const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
     [cohort]\nsampling = \"full\"\n\
     [privacy]\nnoise_multiplier = 0.5\nclip_norm = 1.0\n";
 
-/// Windows of six channels that are made up: seven of each of six devices, one a class.
+/// Returns simulated windows of six channels: seven for each of six devices, one per class.
 pub(crate) fn windows() -> String {
     let mut rows = String::from("who,exercise");
     for feature in 0..300 {

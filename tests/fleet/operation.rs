@@ -10,7 +10,7 @@ use super::{
 };
 use crate::program::program;
 
-/// Whether a device has begun to train in its first round.
+/// Returns whether a device has begun to train in its first round.
 fn has_begun(place: &Place, device: u32) -> bool {
     let ledger = place.path(format!("fleet/device-{device}.ledger"));
     let bytes = std::fs::read(ledger).unwrap_or_default();
@@ -18,7 +18,7 @@ fn has_begun(place: &Place, device: u32) -> bool {
     bytes.get(128..132) == Some(b"sfL3")
 }
 
-/// A round that waits for device 3, which is not there, ends with the updates of the others.
+/// A round that waits for the absent device 3 ends with the others' updates.
 #[test]
 fn a_stop_burns_no_round_and_the_run_can_be_resumed() {
     for (signals, grace, code) in [
@@ -36,7 +36,7 @@ fn a_stop_burns_no_round_and_the_run_can_be_resumed() {
         let started = Instant::now();
         for signal in signals {
             send(&coordinator, signal);
-            // Two signals that are pending at once are one.
+            // Two signals pending at the same time count as one.
             std::thread::sleep(std::time::Duration::from_millis(200));
         }
         let outcome = wait(coordinator, &arguments);
@@ -63,7 +63,7 @@ fn a_stop_burns_no_round_and_the_run_can_be_resumed() {
     }
 }
 
-/// Before there is anything to finish a signal ends the process, and nothing is charged.
+/// Before there is anything to finish, a signal ends the process, and nothing is charged.
 #[test]
 fn a_third_signal_ends_the_process() {
     let place = Place::new();
@@ -75,7 +75,7 @@ fn a_third_signal_ends_the_process() {
     );
     let mut child = place.start(&arguments);
     wait_until(|| has_begun(&place, 0));
-    // It waits for a device whatever signals come together: they are sent until it ends.
+    // It waits for a device even if signals merge, so they are sent until it exits.
     let ended = Instant::now();
     while child.try_wait().unwrap().is_none() && ended.elapsed().as_secs() < 60 {
         let id = child.id().to_string();
@@ -109,27 +109,27 @@ fn sighup_opens_the_log_again_and_ends_nothing() {
         (&missing["count"], &missing["level"]),
         (&1.into(), &"info".into())
     );
-    // Who takes part is secret, and standard error goes where others read.
+    // Participation is secret, and others read standard error.
     let expected = "round 0: 1 missing: not connected";
     assert!(outcome.stderr.contains(expected), "{outcome}");
     assert!(!outcome.stderr.contains("device 3"), "{outcome}");
 }
 
-/// On a full disk the error names the file that the run needed, and not the next one.
+/// On a full disk, the error names the required file, and not the next one.
 #[test]
 fn a_full_disk_names_the_file_that_is_needed() {
     let place = Place::new();
     provision(&place, &format!("{FULL} --set rounds=60"));
     let _devices = Device::start_all(&place, 0..4);
     let arguments = serve("20s", &format!("{FULL} --set rounds=60"));
-    // A limit of 8 KiB a file imitates a full disk.
+    // A limit of 8 KiB per file simulates a full disk.
     let script = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" {arguments}");
     let script = script.replace("{sampling=\"full\"}", "'{sampling=\"full\"}'");
     let mut command = place.command("sh");
     command.args(["-c", &script]).arg(program());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     let coordinator = command.spawn().unwrap();
-    // The table of devices cannot be written either: a folder has its place.
+    // The table of devices cannot be written either: a folder blocks its path.
     wait_until(|| place.path("served").is_dir());
     std::fs::create_dir(place.path("served/devices.json.partial")).unwrap();
     let outcome = wait(coordinator, &arguments);
@@ -142,8 +142,8 @@ fn a_full_disk_names_the_file_that_is_needed() {
     assert!(error.contains("--resume served"), "{outcome}");
 }
 
-/// The files beside the keys are not those of the run: what cannot be written is named, and neither
-/// a used round number nor a ledger that is not on disk lets a device be invited.
+/// The files next to the keys do not belong to the run. An error names an unwritable file, and no
+/// device is invited while a used round number or a ledger is not on disk.
 #[test]
 fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
     let place = Place::new();
@@ -154,7 +154,7 @@ fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
         let arguments = arguments.replace("--out served", &format!("--out {out}"));
         wait(place.start(&arguments), &arguments)
     };
-    // A folder has the place of the file that is written before it is renamed.
+    // A folder blocks the path of the temporary file.
     let blocked = |ending: &str| {
         let path = place.path(format!("fleet/keys.toml.{ending}.partial"));
         std::fs::create_dir(&path).unwrap();
@@ -172,7 +172,7 @@ fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
     served("round", "60s").refused(1, &["cannot write fleet/keys.toml.round: "]);
     unblock(path);
     assert_eq!(served("works", "60s").code, Some(0));
-    // The next session is under the next key.
+    // The next session uses the next key.
     let path = blocked("chains");
     let outcome = served("chains", "60s").success();
     let sentence = "cannot write fleet/keys.toml.chains: ";
@@ -181,7 +181,7 @@ fn a_file_beside_the_keys_that_cannot_be_written_is_named() {
     assert_eq!(part_of(&place, "chains", 0).0, [0]);
 }
 
-/// As a machine that sleeps, or whose disk hangs: devices repeat what they sent, and none is lost.
+/// As with a sleeping machine or a hanging disk: devices repeat their messages, and none is lost.
 #[test]
 fn a_coordinator_that_is_suspended_loses_no_update() {
     let place = Place::new();

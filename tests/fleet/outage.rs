@@ -1,4 +1,4 @@
-//! Each part of a fleet in turn is away for 20 seconds: devices, broker, helper, coordinator.
+//! Each part of a fleet in turn is away for 20 seconds: devices, broker, helper and coordinator.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::program::Place;
 
 const AWAY: Duration = Duration::from_secs(20);
 
-/// Shorter than an outage: a round in progress does not outlast it.
+/// Shorter than an outage, so a round in progress does not outlast it.
 const TIMEOUT: &str = "5s";
 
 const ROUNDS: usize = 150;
 
-/// An outage may take the round in progress, and no other one.
+/// An outage may cost the round in progress, and no other one.
 fn is_away(place: &Place) {
     let (done, charged) = (rounds(place).len(), charges(place));
     sleep(AWAY);
@@ -77,7 +77,7 @@ fn an_outage_of_any_part_costs_at_most_the_round_in_progress() {
     assert_eq!((rounds.len(), charges(&place)), (ROUNDS, ROUNDS));
     let is_empty = |round: &&serde_json::Value| round["answered"].as_array().unwrap().is_empty();
     let empty = rounds.iter().filter(is_empty).count();
-    // One for each outage, burned or not: the helper refuses a round whose devices are all away.
+    // One for each outage, burned or not: the helper refuses a round without any of its devices.
     assert!(empty <= 4, "{empty} rounds had no update: {outcome}");
     assert_is_the_simulation(&place, "served");
 }

@@ -53,7 +53,7 @@ impl Show {
         }
     }
 
-    /// The answer to a request with these header lines.
+    /// Returns the response to a request with these header lines.
     fn ask(&self, path: &str, headers: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let request = format!("GET {path} HTTP/1.1\r\nConnection: close\r\n{headers}\r\n");
@@ -66,13 +66,13 @@ impl Show {
     fn end(self) {
         self.devices[2].signal("-CONT");
         send(&self.coordinator, "-TERM");
-        // Its standard error is read elsewhere.
+        // Another thread reads its standard error.
         wait(self.coordinator, "serve").success();
         drop(self.place);
     }
 }
 
-/// The status and the text of an answer.
+/// Returns the status and the text of a response.
 fn parts(answer: &str) -> (&str, &str) {
     let status = answer.split(' ').nth(1).unwrap_or_default();
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -81,7 +81,7 @@ fn parts(answer: &str) -> (&str, &str) {
 
 #[test]
 fn figures_of_participation_are_for_whoever_has_the_token() {
-    // Cohorts are drawn at random: who is in one is secret, and so is how many are.
+    // Cohorts are drawn at random. Their members and sizes are secret.
     let sampled = "--set cohort={sampling=\"poisson\",sampling_rate=0.5} --set data.devices=54";
     let show = Show::start(sampled);
     let host = format!("Host: {}\r\n", show.address);
@@ -130,7 +130,7 @@ fn figures_of_participation_are_for_whoever_has_the_token() {
         let answer = show.ask(path, headers);
         assert_eq!(parts(&answer), (status, sentence), "{answer}");
     }
-    // A name that an attacker points to this machine.
+    // A name that an attacker resolves to this machine.
     let rebound = token.replace(&show.address, "attacker.example");
     for path in ["/", "/metrics", "/devices", "/healthz"] {
         let answer = show.ask(path, &rebound);
@@ -162,7 +162,7 @@ fn a_browser_shows_the_run_at_three_widths() {
         browser.wait_for(&format!("{} === 'running'", text("state")));
         browser.wait_for("document.querySelector('#quality-curve .curve').points.length > 1");
         browser.wait_for("document.documentElement.scrollWidth <= innerWidth");
-        // Everybody is drawn: counts tell nothing.
+        // All devices are drawn, so counts reveal nothing.
         browser.wait_for(&format!("{}.endsWith('of 4')", text("progress")));
         let background = browser.value("getComputedStyle(document.body).backgroundColor");
         let is_dark = background == "rgb(16, 20, 24)";
@@ -180,7 +180,7 @@ fn a_browser_shows_the_run_at_three_widths() {
     browser.value(&enter);
     browser.wait_for(&format!("{}.includes('device')", text("devices")));
     browser.wait_for("document.getElementById('devices').querySelectorAll('tr').length === 5");
-    // The one that is stopped comes first.
+    // The stopped device is listed first.
     browser.wait_for("document.querySelector('#devices td').textContent === '2'");
     browser.wait_for(&format!(
         "{}.startsWith('4 devices,')",

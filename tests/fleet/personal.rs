@@ -1,11 +1,11 @@
-//! Real devices that keep personal models: the shared model is that of a simulation.
+//! Real devices with personal models: the shared model equals that of a simulation.
 
 use super::device::send;
 use super::{
     Device, FULL, Place, assert_is_the_simulation, part_of, provision, serve, wait, wait_until,
 };
 
-/// The personal model of a device, if it has one.
+/// Returns the personal model of a device, if it has one.
 fn personal(place: &Place, device: u32) -> Option<Vec<u8>> {
     std::fs::read(place.path(format!("fleet/device-{device}.personal"))).ok()
 }
@@ -52,7 +52,7 @@ fn devices_keep_personal_models_and_the_shared_one_is_that_of_a_simulation() {
     }
 }
 
-/// It is a participation of the devices, and no round of the run.
+/// It is a participation of the devices, but not a round of the run.
 #[test]
 fn devices_fine_tune_the_final_model_and_keep_it() {
     for objective in ["plain", "mean-regularised"] {
@@ -71,7 +71,7 @@ fn devices_fine_tune_the_final_model_and_keep_it() {
             .collect();
         assert_ne!(models[0], models[1]);
 
-        // Once more, in another order of the samples.
+        // Once more, with the samples in another order.
         let resume = "serve --resume served --json --log-file again.log";
         wait(place.start(resume), resume).success();
         let log = std::fs::read_to_string(place.path("again.log")).unwrap();
@@ -80,8 +80,8 @@ fn devices_fine_tune_the_final_model_and_keep_it() {
     }
 }
 
-/// Personal models outlive the processes of devices and coordinator; those of another run of the
-/// fleet do not count.
+/// Personal models survive restarts of devices and coordinator. Models of another run of the fleet
+/// do not count.
 #[test]
 fn personal_models_survive_restarts_and_belong_to_a_run() {
     let place = Place::new();
@@ -93,7 +93,7 @@ fn personal_models_survive_restarts_and_belong_to_a_run() {
     let of_first = personal(&place, 0);
     assert!(of_first.is_some());
 
-    // A new run, which is stopped while device 3 is missing, and goes on with new processes.
+    // A new run, stopped while device 3 is missing, continues with new processes.
     drop(devices);
     let devices = Device::start_all(&place, 0..3);
     let arguments = serve("600s", &format!("{settings} --grace 1s"));

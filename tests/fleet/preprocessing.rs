@@ -1,10 +1,10 @@
-//! Devices with samples of their own, which they prepare as the experiment does.
+//! Devices with their own samples, which they preprocess like the experiment.
 
 use super::device::Device;
 use super::{assert_is_the_simulation, wait};
 use crate::program::Place;
 
-/// The rows of device `device`: features on other scales, with a gap, and a class by its name.
+/// Returns rows of device `device`: features on other scales, with a gap, and a class name.
 fn rows(device: u32) -> Vec<[String; 4]> {
     let row = |i: u32| {
         let (a, b) = ((device * 7 + i * 5) % 13, (device + 3 * i) % 11);
@@ -62,7 +62,7 @@ fn trains_as_the_simulation(experiment: &str) {
     let coordinator = place.start(serve);
     let mut devices = Vec::new();
     for device in 0..2 {
-        // Columns in another order, one more, and none for the device.
+        // Columns in another order, an additional column, and no device column.
         let line = |row: [String; 4]| {
             let [low, high, same, class] = row;
             format!("{class},{same},{high},note,{low}\n")
@@ -80,7 +80,7 @@ fn trains_as_the_simulation(experiment: &str) {
     }
     let document = wait(coordinator, serve).success().json();
     assert_eq!(document["rounds"], 4);
-    // Every device answered in every round, and the model is that of the simulation.
+    // Every device answered in every round, and the model equals the simulation's.
     for device in 0..2 {
         let (answered, missing) = super::part_of(&place, "served", device);
         assert_eq!((answered.len(), missing.len()), (4, 0), "{missing:?}");

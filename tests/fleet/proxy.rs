@@ -1,4 +1,4 @@
-//! A proxy between a device and its coordinator that records, damages, cuts and holds what passes.
+//! A proxy between a device and its coordinator that records, damages, cuts and holds traffic.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
@@ -15,18 +15,18 @@ use crate::program::{Place, wait_until};
 pub(crate) struct Proxy {
     /// Bytes received from the device.
     from_device: AtomicUsize,
-    /// Once this many bytes were received from the device, nothing passes any more.
+    /// Once this many bytes were received from the device, the proxy holds all traffic.
     pub(crate) hold_after: AtomicUsize,
     is_held: AtomicBool,
-    /// One byte in this many is damaged; 0 damages none.
+    /// One byte in this many is damaged. 0 damages none.
     pub(crate) damage_every: AtomicUsize,
-    /// The connection is cut each time after this many bytes; 0 never cuts it.
+    /// The connection is cut after this many bytes each time. 0 never cuts it.
     pub(crate) cut_every: AtomicUsize,
-    /// Bytes per second in each direction, which nobody sees waiting; 0 for no limit.
+    /// Bytes per second in each direction, with invisible queueing. 0 means no limit.
     pub(crate) rate: AtomicUsize,
     cuts: AtomicUsize,
     damages: AtomicUsize,
-    /// What was received on each connection so far.
+    /// Bytes received on each connection so far.
     recorded: Mutex<Vec<Recorded>>,
 }
 
@@ -40,7 +40,8 @@ pub(crate) struct Recorded {
 }
 
 impl Proxy {
-    /// Accepts connections at `from` and forwards them to `to`. `device_dials`: who connects.
+    /// Accepts connections at `from` and forwards them to `to`. `device_dials`: the device
+    /// connects.
     pub(crate) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
         let proxy = Arc::new(Self {
             from_device: AtomicUsize::new(0),
@@ -153,12 +154,12 @@ impl Proxy {
         direction.extend_from_slice(bytes);
     }
 
-    /// The bytes of each connection so far, as they were received.
+    /// Returns the bytes of each connection so far, as received.
     pub(crate) fn recorded(&self) -> Vec<Recorded> {
         self.recorded.lock().unwrap().clone()
     }
 
-    /// Waits until nothing passes any more.
+    /// Waits until all traffic is held.
     pub(crate) fn wait_until_held(&self) {
         wait_until(|| self.is_held.load(Ordering::Relaxed));
     }
@@ -169,7 +170,7 @@ impl Proxy {
         wait_until(|| count(&self.cuts).min(count(&self.damages)) > 1);
     }
 
-    /// Lets everything pass from now on.
+    /// Forwards everything unchanged from now on.
     pub(crate) fn repair(&self) {
         self.hold_after.store(usize::MAX, Ordering::Relaxed);
         self.is_held.store(false, Ordering::Relaxed);

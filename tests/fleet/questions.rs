@@ -1,4 +1,4 @@
-//! Questions to devices that are processes, among simulated ones.
+//! Questions to device processes among simulated devices.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use super::masked::{Helper, MASKED};
 use super::{FULL, lines, provision, serve, wait};
 use crate::program::{Place, wait_until};
 
-/// After rounds 1 and 3, and one of them after the last one only.
+/// Questions after rounds 1 and 3, and one of them after the last round only.
 const ASKED: &str = "--set questions=[{kind=\"evaluate\",every=2},{kind=\"histogram\",feature=20,\
                      edges=[0.25,0.5]},{kind=\"count\",every=2},{kind=\"moments\",feature=3,\
                      bounds=[0,1]},{kind=\"presence\"},{kind=\"confusion\"}]";
 
-/// The answers of a run, round by round.
+/// Returns the answers of a run by round.
 pub(crate) fn answers(place: &Place, out: &str) -> Vec<String> {
     let rounds = lines(&place.path(out).join("metrics.jsonl"));
     rounds
@@ -21,7 +21,7 @@ pub(crate) fn answers(place: &Place, out: &str) -> Vec<String> {
         .collect()
 }
 
-/// Who answered, question by question, and why device 3 did not.
+/// Returns the answering devices by question, and why device 3 did not answer.
 fn answered(place: &Place) -> Vec<(u64, Vec<u64>, Option<String>)> {
     let asked = lines(&place.path("served/answers.jsonl"));
     let answered = asked.iter().map(|asked| {
@@ -50,7 +50,7 @@ fn the_answers_of_real_devices_are_those_of_a_simulation() {
         let found = answers(&place, "served");
         assert_eq!(found, answers(&place, "simulated"), "{trust}");
         assert!(found[1].contains("accuracy") && found[3].contains("presence"));
-        // Numbers 0 and 1 are of rounds, and so is 4.
+        // Numbers 0, 1 and 4 belong to rounds.
         let everybody = |number| (number, vec![0, 1, 2, 3], None);
         let numbers = [2, 3, 6, 7, 8, 9, 10, 11];
         assert_eq!(answered(&place), numbers.map(everybody));
@@ -77,7 +77,7 @@ fn a_helper_unmasks_the_sum_of_answers_alone() {
     assert_eq!(answered(&place).len(), 8);
 }
 
-/// A round that was paid for is burned with its questions, and no number names two releases.
+/// A paid round is burned with its questions, and no number names two releases.
 #[test]
 fn a_coordinator_that_was_killed_goes_on_with_other_numbers() {
     let place = Place::new();
@@ -107,7 +107,7 @@ fn a_coordinator_that_was_killed_goes_on_with_other_numbers() {
     assert_eq!(distinct.len(), numbers.len(), "{numbers:?}");
 }
 
-/// The others answer, and its updates count.
+/// The others answer, and the device's updates count.
 #[test]
 fn a_device_answers_as_it_was_provisioned_to() {
     let place = Place::new();
@@ -120,7 +120,7 @@ fn a_device_answers_as_it_was_provisioned_to() {
         &format!("{settings} --answers evaluate --max-answers 3"),
     );
     let _devices = Device::start_all(&place, 0..3);
-    // What its owner says goes before its record.
+    // Its owner's options override its record.
     let own = "--model softmax:64x10 --connect unix:fleet.sock --answers evaluate,count \
                --max-answers 2";
     let _other = Device::start_with(&place, 3, own);

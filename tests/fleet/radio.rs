@@ -1,5 +1,5 @@
-//! A radio between a device and its coordinator, which carries packets: slowly, only one down for
-//! one up as LoRaWAN's class A does, and with losses.
+//! A radio between a device and its coordinator. It carries packets slowly, with losses, and can
+//! require an uplink packet for each downlink packet, as LoRaWAN's class A does.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -15,30 +15,30 @@ use super::tls::free_port;
 use super::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
-/// What a radio does to packets.
+/// Properties of a radio link.
 #[derive(Clone, Copy)]
 pub(crate) struct Air {
-    /// Bytes of a packet at most.
+    /// Maximum bytes per packet.
     pub(crate) size: usize,
-    /// Time that a packet takes on the air, in which the radio has no room for another one.
+    /// Time on air of a packet, during which the radio cannot carry another one.
     pub(crate) slot: Duration,
-    /// Time from one end to the other.
+    /// One-way delay.
     pub(crate) delay: Duration,
-    /// Whether a packet comes down only after one went up. The device's radio sends an empty one
-    /// where it knows that packets wait (LoRaWAN's bit of pending frames), and otherwise after so
-    /// many slots of silence.
+    /// Whether a downlink packet needs an uplink packet before it. The device's radio sends an
+    /// empty one if it knows that packets wait (LoRaWAN's frame-pending bit), and otherwise after
+    /// this many slots of silence.
     pub(crate) heartbeat: Option<u32>,
-    /// One packet in so many is lost, repeated, or overtaken by the next ones; 0 for none.
+    /// One packet in this many is lost, repeated, or overtaken by the next ones. 0 means none.
     pub(crate) lost: usize,
     pub(crate) repeated: usize,
     pub(crate) late: usize,
 }
 
-/// A radio, which ends with the test.
+/// A radio that stops at the end of the test.
 pub(crate) struct Radio {
-    /// Where the device sends its packets to.
+    /// Port for the device's packets.
     pub(crate) device_port: u16,
-    /// Where a coordinator that dials sends its packets to.
+    /// Port for the packets of a coordinator that dials.
     pub(crate) coordinator_port: u16,
     counts: Arc<Counts>,
 }
@@ -51,10 +51,10 @@ struct Counts {
     too_long: AtomicUsize,
 }
 
-/// Packets on the air: when they arrive, in which order they were sent, whether they go down.
+/// Packets on the air: their arrival, their number, and whether they go down.
 type OnAir = BinaryHeap<Reverse<(Instant, usize, bool, Vec<u8>)>>;
 
-/// One end.
+/// One end of the link.
 struct Side {
     socket: UdpSocket,
     peer: Option<SocketAddr>,
@@ -76,7 +76,7 @@ impl Side {
         self.socket.local_addr().unwrap().port()
     }
 
-    /// Takes the packets that have come.
+    /// Takes the received packets.
     fn receive(&mut self, air: &Air, counts: &Counts) {
         let mut packet = [0; 300];
         loop {
@@ -97,7 +97,7 @@ impl Side {
 }
 
 impl Radio {
-    /// Starts a radio. A coordinator that listens is at `listening`; without it, it dials.
+    /// Starts a radio. `listening` is the port of a coordinator that listens. Without it, it dials.
     pub(crate) fn start(air: Air, listening: Option<u16>) -> Self {
         let coordinator = listening.map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let mut sides = [Side::new(coordinator), Side::new(None)];
@@ -122,7 +122,7 @@ impl Radio {
                 let down = may_answer
                     .then(|| coordinator.waiting.pop_front())
                     .flatten();
-                // A packet that goes down tells the device whether more of them wait.
+                // A downlink packet tells the device whether more packets wait.
                 is_told = down.is_some() && !coordinator.waiting.is_empty();
                 silent = if may_answer { 0 } else { silent + 1 };
                 for (is_down, packet) in [(false, up), (true, down)] {
@@ -136,7 +136,7 @@ impl Radio {
         radio
     }
 
-    /// Whether packets were lost, and none was too long for the link.
+    /// Asserts that packets were lost, and that none was too long for the link.
     pub(crate) fn assert_was_used(&self) {
         let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
         let counts = &self.counts;
@@ -178,7 +178,7 @@ impl Air {
     }
 }
 
-/// Hands over the packets that arrive until the slot ends.
+/// Delivers the packets that arrive until the slot ends.
 fn deliver(on_air: &mut OnAir, sides: &[Side; 2], slot: Instant) {
     while let Some(Reverse((arrival, ..))) = on_air.peek()
         && *arrival <= slot
@@ -189,14 +189,14 @@ fn deliver(on_air: &mut OnAir, sides: &[Side; 2], slot: Instant) {
         thread::sleep(arrival.saturating_duration_since(Instant::now()));
         let side = &sides[usize::from(is_down)];
         if let Some(peer) = side.peer {
-            // Where nobody listens, it is lost.
+            // Without a listener, it is lost.
             let _ = side.socket.send_to(&packet, peer);
         }
     }
     thread::sleep(slot.saturating_duration_since(Instant::now()));
 }
 
-/// BLE's smallest packets: each device has a radio that loses, repeats and reorders them.
+/// BLE's smallest packets. Each device has a radio that loses, repeats and reorders them.
 #[test]
 fn packets_that_get_lost_or_overtake_each_other_cost_no_participation() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Records for firmware that computes features: what is refused, and by whom.
+//! Records for firmware that computes features: refusals, and which side refuses.
 
 use crate::program::Place;
 
@@ -38,7 +38,7 @@ fn raw_records_need_features_and_raw_samples_need_images() {
     place.smolfed(out).success();
 }
 
-/// A process has no firmware: it computes features by `--preprocessing`, of samples of its own.
+/// A process has no firmware. With `--preprocessing` it computes features of its own samples.
 #[test]
 fn a_process_refuses_a_raw_record_and_says_what_to_do() {
     let place = Place::new();
@@ -53,7 +53,7 @@ fn a_process_refuses_a_raw_record_and_says_what_to_do() {
                of 4 × 4: give `--data FILE` and the experiment's `--preprocessing FILE`, or \
                provision without `--raw`";
     assert!(outcome.stderr.contains(why), "{outcome}");
-    // With a record of another experiment's features.
+    // A record with another experiment's features.
     let other = provision.replace("cell=4", "cell=3");
     place.smolfed(&format!("{other} --out other")).success();
     let header: Vec<String> = (0..64).map(|at| format!("p{at}")).collect();

@@ -1,4 +1,4 @@
-//! Models that travel in 16 bits, and as differences to the model before.
+//! Models sent in 16 bits, and as differences from the previous model.
 
 use std::sync::atomic::Ordering;
 
@@ -9,8 +9,8 @@ use crate::program::Place;
 
 const ROUNDS: usize = 3;
 
-/// Serves a process that loses what is damaged, and checks that it is as good as simulated. Returns
-/// the bytes that went to it.
+/// Serves a process over a line that damages frames, and asserts that the model equals a
+/// simulation's. Returns the bytes sent to the process.
 fn served(places: Option<u8>, damage_every: usize) -> usize {
     let place = Place::new();
     let grid = places.map_or(String::new(), |places| {
@@ -35,7 +35,7 @@ fn served(places: Option<u8>, damage_every: usize) -> usize {
     connections.map(|connection| connection.down.len()).sum()
 }
 
-/// The bytes to a device in a round, as the dry run has them.
+/// Returns the bytes per round to a device, as predicted by the dry run.
 fn predicted(round: &str) -> usize {
     let place = Place::new();
     let dry = place.smolfed(&format!(
@@ -51,7 +51,7 @@ fn a_device_gets_16_bits_once_and_then_differences() {
         ["round", "round_of_differences", "round_of_32_bits"].map(predicted);
     let saved = served(None, 0) - served(Some(12), 0);
     let most = floats - whole + (ROUNDS - 1) * (floats - differences);
-    // Some parameters move further than a byte says.
+    // Some parameters change by more than fits in a byte.
     assert!((most * 4 / 5..=most).contains(&saved), "{saved} of {most}");
 }
 

@@ -1,4 +1,4 @@
-//! Rounds of a device process over a link of few bytes per second.
+//! Rounds of a device process over a slow link.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -8,17 +8,17 @@ use super::proxy::Proxy;
 use super::{FULL, assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// Rounds that are served: the first one has the greeting.
+/// Number of served rounds. The first includes the greeting.
 const ROUNDS: usize = 2;
 
-/// Bytes per second: `SMOLFED_RATES`, separated by commas, or a rate that takes seconds.
+/// Returns bytes per second: `SMOLFED_RATES`, separated by commas, or a rate that takes seconds.
 fn rates() -> Vec<usize> {
     let given = std::env::var("SMOLFED_RATES");
     let rates = given.as_deref().unwrap_or("5000").split(',');
     rates.map(|rate| rate.parse().expect("a rate")).collect()
 }
 
-/// Bytes that two rounds take in both directions, and seconds of a round.
+/// Returns the bytes of two rounds in both directions, and the seconds per round.
 fn carried(rate: usize) -> (usize, f64) {
     let place = Place::new();
     let call = format!(
@@ -49,7 +49,7 @@ fn carried(rate: usize) -> (usize, f64) {
     (bytes, seconds)
 }
 
-/// Nothing is repeated while it is still on the way.
+/// Nothing is repeated while it is still in transit.
 #[test]
 fn a_slow_link_carries_what_a_round_needs() {
     let (necessary, _) = carried(0);

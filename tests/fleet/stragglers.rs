@@ -1,15 +1,15 @@
-//! Devices that are late, and rounds that do not wait for them.
+//! Late devices, and rounds that do not wait for them.
 
 use crate::program::{Place, wait_until};
 
 use super::device::Device;
 use super::{assert_is_the_simulation, lines, part_of, serve, wait};
 
-/// All of 54 devices in each round, of which 5 are real.
+/// All 54 devices in each round, 5 of which are real.
 const UNIFORM: &str =
     "--set cohort={sampling=\"uniform\",cohort_size=54} --set data.devices=54 --set rounds=12";
 
-/// 53 of 54 answers end a round: with four real devices all of them count, and one that stalls is
+/// 53 of 54 answers end a round. With four real devices all of them count, and a stalled device is
 /// not waited for.
 #[test]
 fn a_round_ends_with_its_quorum() {
@@ -17,7 +17,7 @@ fn a_round_ends_with_its_quorum() {
     let provision = format!("provision --devices 0..4 --out fleet --with-data --seed 7 {UNIFORM}");
     place.smolfed(&provision).success();
     let devices = Device::start_all(&place, 0..4);
-    // Without the quorum each round would take the time-out.
+    // Without the quorum, each round would take the full time-out.
     let arguments = serve("60s", &format!("{UNIFORM} --quorum 0.975"));
     let coordinator = place.start(&arguments);
     wait_until(|| part_of(&place, "served", 2).0.len() + part_of(&place, "served", 2).1.len() > 1);
@@ -26,7 +26,7 @@ fn a_round_ends_with_its_quorum() {
     let rounds = lines(&place.path("served/participation.jsonl"));
     assert_eq!(rounds.len(), 12);
     for round in &rounds {
-        // Exactly as many as the quorum has: ceil(0.975 · 54) less 50 simulated ones.
+        // Exactly the quorum: ceil(0.975 · 54) less 50 simulated devices.
         assert_eq!(round["answered"].as_array().unwrap().len(), 3, "{round}");
     }
     let (_, missing) = part_of(&place, "served", 2);
@@ -40,7 +40,7 @@ fn a_round_ends_with_its_quorum() {
     assert_is_the_simulation(&place, "served");
 }
 
-/// A device that stalls again and again is no longer invited, until an operator readmits it.
+/// A repeatedly stalling device is no longer invited until an operator readmits it.
 #[test]
 fn a_device_that_stalls_is_put_into_quarantine() {
     let place = Place::new();
@@ -55,7 +55,7 @@ fn a_device_that_stalls_is_put_into_quarantine() {
     let (_, missing) = part_of(&place, "served", 2);
     let quarantined = missing.iter().filter(|why| *why == "in quarantine");
     assert_eq!(missing.len() - quarantined.count(), 2, "{missing:?}");
-    // Which one, standard error does not say.
+    // Standard error does not name the device.
     let sentence = "a device is in quarantine and no longer invited";
     assert!(outcome.stderr.contains(sentence), "{outcome}");
     assert_is_the_simulation(&place, "served");
@@ -71,8 +71,8 @@ fn a_device_that_stalls_is_put_into_quarantine() {
     assert_eq!(readmit("").success().stdout, "");
 }
 
-/// Four devices are drawn where three are needed: the first three count in every round, the sum is
-/// divided by three, and epsilon is that of four.
+/// Four devices are drawn and three are needed. The first three count in every round, the sum is
+/// divided by three, and epsilon is for four.
 #[test]
 fn more_devices_are_drawn_than_are_needed() {
     const DRAWN: &str = "--set data.devices=4 --set rounds=12";
@@ -101,7 +101,7 @@ fn more_devices_are_drawn_than_are_needed() {
         config.contains("\ncohort_size = 4\ndenominator = 3\n"),
         "{config}"
     );
-    // Four of four are drawn by the statement as well.
+    // The statement, too, has four of four drawn devices.
     let privacy = &outcome.json()["privacy"][0];
     assert_eq!(privacy["sampling_rate"], 1.0, "{privacy}");
     assert_is_the_simulation(&place, "served");

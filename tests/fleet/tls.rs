@@ -1,5 +1,5 @@
-//! The coordinator over TLS: the model is that over any other transport, and what does not fit is
-//! one line.
+//! The coordinator over TLS: the model is the same as over any other transport, and each mismatch
+//! gives a one-line error.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::program::{Outcome, Place, program};
 
 type Authority = CertifiedIssuer<'static, KeyPair>;
 
-/// An authority, whose certificate is in `FILE`.
+/// Creates an authority and writes its certificate to `file`.
 fn authority(place: &Place, file: &str) -> Authority {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -31,13 +31,13 @@ fn issue(place: &Place, authority: &Authority, host: &str) {
     place.write("site.key", key.serialize_pem());
 }
 
-/// A port of this machine that is free.
+/// Returns a free port of this machine.
 pub(super) fn free_port() -> u16 {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.local_addr().unwrap().port()
 }
 
-/// A device whose standard error goes to `FILE`.
+/// Starts a device whose standard error goes to `log`.
 pub(super) fn device_with_log(place: &Place, number: u32, options: &str, log: &str) -> Child {
     let arguments = format!(
         "device --model softmax:64x10 --provision fleet/device-{number}.bin \
@@ -53,7 +53,7 @@ pub(super) fn log(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path(name)).unwrap_or_default()
 }
 
-/// The model of a run over `--listen ADDRESS`.
+/// Returns the model of a run over `--listen ADDRESS`.
 pub(super) fn model(place: &Place, out: &str) -> Vec<u8> {
     std::fs::read(place.path(Path::new(out).join("model.safetensors"))).unwrap()
 }
@@ -84,7 +84,7 @@ fn a_round_over_tls_has_the_bits_of_one_over_tcp() {
         let listen = format!("--listen {scheme}:127.0.0.1:{port} {server}");
         let arguments = serve(&listen, "served", 3);
         let coordinator = place.start(&arguments);
-        // Three that never make a handshake.
+        // Three connections that never make a handshake.
         wait_until(|| TcpStream::connect(("127.0.0.1", port)).is_ok());
         let silent = || TcpStream::connect(("127.0.0.1", port)).unwrap();
         let _silent = [silent(), silent(), silent()];
@@ -102,7 +102,7 @@ fn a_round_over_tls_has_the_bits_of_one_over_tcp() {
     assert!(models[0] == models[1], "the bits differ");
 }
 
-/// Each in one line; and the certificate is read again at SIGHUP.
+/// Each error is one line. The certificate is read again at SIGHUP.
 #[test]
 fn what_does_not_fit_is_told_and_a_renewed_certificate_is_used() {
     let place = Place::new();
@@ -152,7 +152,7 @@ fn what_does_not_fit_is_told_and_a_renewed_certificate_is_used() {
     wait_until(|| log(&place, "serve.log").contains("does not speak TLS"));
 
     issue(&place, &authority, "localhost");
-    // The first signal may come before anything is there that could be reloaded.
+    // The first signal may arrive before anything can be reloaded.
     wait_until(|| {
         send(&coordinator, "-HUP");
         std::thread::sleep(std::time::Duration::from_millis(300));
@@ -167,6 +167,6 @@ fn what_does_not_fit_is_told_and_a_renewed_certificate_is_used() {
         outcome.stderr.contains("the certificate was read again"),
         "{outcome}"
     );
-    // Devices that were refused took no part.
+    // Refused devices did not take part.
     assert_eq!(part_of(&place, "served", 1).1, ["not connected"]);
 }

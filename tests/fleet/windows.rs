@@ -1,4 +1,4 @@
-//! Windows of time with devices that sleep: processes that run for a moment and are killed.
+//! Time windows with sleeping devices: processes that run briefly and are killed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use super::device::Device;
 use super::{assert_is_the_simulation, lines, provision, serve, wait, wait_until};
 use crate::program::Place;
 
-/// Settings of windows with so many real devices and 50 simulated ones.
+/// Returns settings of windows with this many real devices and 50 simulated ones.
 fn windows(devices: u32) -> String {
     let all = devices + 50;
     format!(
@@ -20,14 +20,14 @@ fn windows(devices: u32) -> String {
     )
 }
 
-/// A number of the environment, for a job that takes an hour ([`books_are_consistent_after_kills`]
-/// with 200 devices); `default` in all other runs.
+/// Returns a number from the environment, for a job that takes an hour
+/// ([`books_are_consistent_after_kills`] with 200 devices), and `default` in all other runs.
 fn scaled(name: &str, default: u32) -> u32 {
     let value = std::env::var(name).ok();
     value.map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Devices that wake for a second and a half in every three, at different times.
+/// Devices that wake for 1.5 s in every 3 s, at different times.
 struct Sleepers {
     is_over: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -68,7 +68,7 @@ fn records(place: &Place) -> Vec<Value> {
     lines(&place.path("served/participation.jsonl"))
 }
 
-/// The windows in which a device counts, each with the version that it has trained from.
+/// Returns the windows in which a device counts, each with the version that it trained from.
 fn visits(records: &[Value], device: u64) -> Vec<[u64; 2]> {
     let visit = |record: &Value| {
         let cohort = record["cohort"].as_array()?;
@@ -81,7 +81,8 @@ fn visits(records: &[Value], device: u64) -> Vec<[u64; 2]> {
     records.iter().filter_map(visit).collect()
 }
 
-/// No device counts twice for a version or too often, and each update in a window that takes it.
+/// Asserts that no device counts twice for a version or too often, and that each update is in an
+/// accepting window.
 fn assert_schedule(records: &[Value]) {
     for device in 0..500 {
         let visits = visits(records, device);
@@ -109,7 +110,7 @@ fn devices_that_sleep_count_in_the_windows_in_which_they_wake() {
     let answered = records
         .iter()
         .map(|record| record["answered"].as_array().unwrap().len());
-    // Four devices count in every second window; a slow machine may miss some.
+    // Four devices count in every second window. A slow machine may miss some.
     let answered: usize = answered.sum();
     assert!((6..=16).contains(&answered), "{records:?}");
     assert_is_the_simulation(&place, "served");
@@ -120,8 +121,8 @@ fn devices_that_sleep_count_in_the_windows_in_which_they_wake() {
     assert_eq!(privacy[0]["max_participations"], 4);
 }
 
-/// A coordinator that is killed in its windows: each is charged once, and one that came to nothing
-/// counts for nobody.
+/// A coordinator killed in its windows charges each window once, and a failed window counts for no
+/// device.
 #[test]
 fn books_are_consistent_after_kills() {
     let (devices, rounds) = (scaled("SMOLFED_SLEEPERS", 4), scaled("SMOLFED_WINDOWS", 9));

@@ -1,7 +1,7 @@
 //! Exported models agree with `smolfed predict`: C headers, compiled with all warnings as errors,
-//! and ONNX and NPZ files, read in Python, as is the example of docs/inference.md.
+//! and ONNX and NPZ files read in Python, like the example of docs/inference.md.
 //!
-//! `SMOLFED_PYTHON` names a Python with numpy and onnxruntime; `./test` makes one where it can.
+//! `SMOLFED_PYTHON` is a Python with numpy and onnxruntime. `./test` creates one if possible.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use super::{CLASSES, KINDS, PAIRS, VALUES, rows, run};
 use crate::program::{Outcome, Place};
 
-/// Models of all kinds: name, `[data]`, settings, and what the exported part is called.
+/// Returns models of all kinds: name, `[data]`, settings, and the name of the exported part.
 fn models() -> Vec<(&'static str, String, &'static str, &'static str)> {
     let bounds = "{ min = [4, 0, -40, 0], max = [6, 2e6, 40, 10] }";
     let kinds = |more: &str| format!("{KINDS}{more}");
@@ -71,14 +71,14 @@ fn models() -> Vec<(&'static str, String, &'static str, &'static str)> {
     ]
 }
 
-/// Trains all models, exports each to `NAME.h`, `NAME.onnx` and `NAME.npz`, and writes what
-/// `smolfed predict` says of `test.csv` to `NAME.csv`.
+/// Trains all models, exports each to `NAME.h`, `NAME.onnx` and `NAME.npz`, and writes the output
+/// of `smolfed predict` for `test.csv` to `NAME.csv`.
 fn exported() -> Place {
     let place = Place::new();
     for (name, data, settings, device) in models() {
         let is_encoder = name.ends_with("encoder");
         let settings = match is_encoder {
-            // Representations of a few rounds are tiny.
+            // Representations are tiny after a few rounds.
             true => format!("{settings} --set train.learning_rate=0.5"),
             false => settings.to_owned(),
         };
@@ -95,7 +95,7 @@ fn exported() -> Place {
     place
 }
 
-/// The numbers of a line after its first `skip` cells.
+/// Returns the numbers of a line after its first `skip` cells.
 fn numbers(line: &str, skip: usize) -> Vec<f64> {
     line.split(',')
         .skip(skip)
@@ -103,7 +103,7 @@ fn numbers(line: &str, skip: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Reads rows of features from standard input, prints what the model says.
+/// Reads rows of features from standard input, and prints the model's output.
 const PROGRAM: &str = r#"
 #include "MODEL"
 #include <stdio.h>
@@ -141,14 +141,14 @@ int main(void)
 }
 "#;
 
-/// The features of the test rows, as text for the program.
+/// Returns the features of the test rows, as text for the program.
 pub(super) fn features() -> String {
     let cell = |gap: Option<f64>| gap.map_or("nan".to_owned(), |gap| gap.to_string());
     let row = |row: super::Row| format!("{} {} {} 7\n", row.small, row.large, cell(row.gap));
     rows(2).map(row).collect()
 }
 
-/// What the compiled header says of the rows, line by line.
+/// Returns the compiled header's output for the rows, by line.
 fn compiled(place: &Place, name: &str, rows: &str) -> String {
     let more: &[&str] = match name.ends_with("encoder") {
         true => &["-DREPRESENTATION"],
@@ -157,7 +157,7 @@ fn compiled(place: &Place, name: &str, rows: &str) -> String {
     compiled_with(place, name, PROGRAM, more, rows)
 }
 
-/// What a program with the header `NAME.h` prints of the rows.
+/// Returns the output for the rows of a program with the header `NAME.h`.
 pub(super) fn compiled_with(
     place: &Place,
     name: &str,
@@ -208,7 +208,7 @@ pub(super) fn compiled_with(
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Whether there is a C compiler; where CI is set there must be one.
+/// Returns whether there is a C compiler. CI requires one.
 pub(super) fn has_compiler() -> bool {
     let found = Command::new("cc").arg("--version").output().is_ok();
     if !found {
@@ -218,7 +218,7 @@ pub(super) fn has_compiler() -> bool {
     found
 }
 
-/// A Python with the packages, or says that there is none.
+/// Returns a Python with the packages, or prints that there is none.
 pub(super) fn python() -> Option<OsString> {
     let python = std::env::var_os("SMOLFED_PYTHON");
     if python.is_none() {
@@ -257,7 +257,7 @@ fn exports_agree_with_predictions() {
     run_examples(&place, &python, folder);
 }
 
-/// The examples of the documentation, as they are.
+/// Runs the examples of the documentation unchanged.
 fn run_examples(place: &Place, python: &OsString, folder: &Path) {
     for (from, to) in [
         ("softmax.npz", "model.npz"),
@@ -269,7 +269,7 @@ fn run_examples(place: &Place, python: &OsString, folder: &Path) {
     let page = std::fs::read_to_string(folder.join("../docs/inference.md")).unwrap();
     let examples = page.split("```python\n").skip(1);
     let examples = examples.filter_map(|text| text.split("```").next());
-    // One is a function, which exports.py calls, and one the file of the others.
+    // One is a function, called by exports.py, and another is the file of the others.
     let (rows, examples): (Vec<&str>, Vec<&str>) = examples
         .filter(|text| !text.starts_with("def "))
         .partition(|text| text.starts_with("# rows.py"));
@@ -290,8 +290,8 @@ fn run_examples(place: &Place, python: &OsString, folder: &Path) {
     }
 }
 
-/// The layer that devices share below personal heads: `smolfed predict` has nothing to compare
-/// with, so that what the header says is written in its place.
+/// Exports the shared layer below personal heads. `smolfed predict` has no equivalent, so the
+/// header's output is written as the expected one.
 fn shared_layer(place: &Place) -> &'static str {
     let name = "shared-encoder";
     for (format, ending) in [("c-header", "h"), ("onnx", "onnx"), ("npz", "npz")] {
@@ -312,7 +312,7 @@ fn shared_layer(place: &Place) -> &'static str {
     name
 }
 
-/// The compiled header says of each row what `smolfed predict` does.
+/// Asserts that the compiled header and `smolfed predict` agree on each row.
 #[track_caller]
 pub(super) fn agree(place: &Place, name: &str, rows: &str) {
     let printed = compiled(place, name, rows);
@@ -322,7 +322,7 @@ pub(super) fn agree(place: &Place, name: &str, rows: &str) {
     for (found, expected) in printed.lines().zip(rows) {
         let (class, found) = found.split_once('\t').unwrap();
         let found: Vec<f64> = found.split('\t').map(|x| x.parse().unwrap()).collect();
-        // Names may hold commas: the numbers are last.
+        // Names may contain commas, and the numbers are last.
         let cells = expected.split(',').count();
         let expected_numbers = numbers(expected, cells - found.len());
         for (a, b) in found.iter().zip(expected_numbers) {

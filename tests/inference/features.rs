@@ -1,4 +1,4 @@
-//! Fixed features of new rows: those of the run, in every exported form.
+//! Fixed features of new rows equal those of the run, in every exported form.
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use super::unnamed::npy;
 use super::{KINDS, evaluates_to_the_same, preprocessing, run};
 use crate::program::Place;
 
-/// Sides of the images, of which no cell of 3 pixels covers the last rows or columns.
+/// Sides of the images. No cell of 3 pixels covers the last rows or columns.
 pub(super) const ROWS: usize = 10;
 pub(super) const COLUMNS: usize = 11;
 
-/// What is computed of images of 1 or 3 planes: name, planes, and the table.
+/// Features of images with 1 or 3 planes: name, planes, and the table.
 const IMAGES: [(&str, usize, &str); 5] = [
     ("gradients", 1, "kind=\"gradients\",cell=3"),
     ("pool", 1, "kind=\"pool\",cell=3"),
@@ -20,7 +20,7 @@ const IMAGES: [(&str, usize, &str); 5] = [
     ("whole", 1, "kind=\"gradients\",cell=10"),
 ];
 
-/// Deterministic images with smooth parts, of three classes; the first one is black.
+/// Returns deterministic images with smooth parts, of three classes. The first one is black.
 pub(super) fn images(planes: usize, count: usize, seed: usize) -> Vec<u8> {
     let size = planes * ROWS * COLUMNS;
     let pixel = |at: usize| {
@@ -57,7 +57,7 @@ pub(super) fn write(place: &Place, name: &str, planes: usize, count: usize, seed
     );
 }
 
-/// Writes the model in all forms, and what it predicts.
+/// Writes the model in all forms, and its predictions.
 fn export(place: &Place, name: &str, data: &str) {
     place
         .smolfed(&format!("predict {name} --data {data} --out {name}.csv"))
@@ -101,7 +101,7 @@ fn features_of_images_are_those_of_the_run() {
         let shape = &shape[usize::from(planes == 1)..];
         assert_eq!(found["shape"], serde_json::json!(shape));
         export(&place, name, "more.npy");
-        // Python reads the pixels as they are.
+        // Python reads the raw pixels.
         place.write(
             &format!("{name}.x.npy"),
             std::fs::read(place.path("more.npy")).unwrap(),
@@ -157,7 +157,7 @@ fn pixels_from_0_to_1_have_256_levels() {
     evaluates_to_the_same(&place, "levels", &document, "test.csv");
     export(&place, "levels", "test.csv");
     agree_in_python(&place, "levels");
-    // The same images as bytes make the same model, and it says the same.
+    // The same images as bytes give the same model and predictions.
     let bytes = "source=\"npy\",path=\"train.npy\",label_path=\"train-labels.npy\",\
                  test_path=\"test.npy\",test_label_path=\"test-labels.npy\"";
     run("bytes", bytes).success();
@@ -176,7 +176,7 @@ fn steps_of_columns_are_those_of_the_run() {
         evaluates_to_the_same(&place, name, &document, "test.csv");
         let found = preprocessing(&place, name);
         assert_eq!(found["columns"][2]["missing"], "open");
-        // Nothing was read from the rows: neither a scale nor what stands for a gap.
+        // Nothing was read from the rows: neither a scale nor fill values for gaps.
         assert_eq!(found["privacy"]["scale"], "declared");
         assert_eq!(found["privacy"]["missing"], "declared");
         export(&place, name, "test.csv");
@@ -260,14 +260,14 @@ fn samples_and_models_that_do_not_suit_are_refused() {
         let call = format!("run --out wrong {settings}");
         place.smolfed(&call).refused(2, words);
     };
-    // One row has no gradient up or down, and is no mistake; a table has no rows and columns.
+    // One row has no vertical gradient, which is not an error. A table has no rows and columns.
     super::run(&place, "table", KINDS, "");
     let table = "experiment.toml --set features={kind=\"gradients\",cell=2}";
     refused(table, &["train.csv", "shape is unknown", "data.axes"]);
     let one_row =
         "experiment.toml --set data.axes=[1,4] --set features={kind=\"gradients\",cell=1}";
     refused(one_row, &["row 1", "pixel 0", "whole numbers"]);
-    // The tables of `data inspect` can be pasted.
+    // The tables of `data inspect` can be pasted into an experiment.
     let steps = "features={kind=\"steps\",count=2,bounds={min=0,max=10}}";
     let text = place
         .smolfed(&format!("data inspect digits --set {steps}"))

@@ -11,7 +11,7 @@ use super::unnamed::npy;
 use super::{KINDS, PAIRS, VALUES, run};
 use crate::program::Place;
 
-/// Reads rows of numbers from standard input, prints the predictions for their integers.
+/// Reads rows of numbers from standard input, and prints the predictions for their integers.
 pub(super) const PROGRAM: &str = r#"
 #include "MODEL"
 #include <stdio.h>
@@ -44,10 +44,10 @@ int main(void)
 }
 "#;
 
-/// All compilers take it.
+/// Warnings that all compilers accept.
 pub(super) const WARNINGS: [&str; 2] = ["-Wconversion", "-Wno-unused-function"];
 
-/// A run's name, its data, and more settings.
+/// Returns each run's name, its data, and more settings.
 fn models() -> [(&'static str, String, &'static str); 6] {
     let integer = "--set simulation.arithmetic=integer";
     let wide = "--set simulation.arithmetic=integer --set simulation.integer.features=i16 \
@@ -65,7 +65,7 @@ fn models() -> [(&'static str, String, &'static str); 6] {
     ]
 }
 
-/// What a board says of features that it computed itself: integers on standard input.
+/// Predicts from features computed by the board itself: integers on standard input.
 const OF_FEATURES: &str = r#"
 #include "MODEL"
 #include <stdio.h>
@@ -95,7 +95,7 @@ fn export(place: &Place, name: &str) {
     place.smolfed(&call).success();
 }
 
-/// The values that a header's program printed are those of `smolfed predict`.
+/// Asserts that the values printed by a header's program equal those of `smolfed predict`.
 fn has_values(printed: &str, predicted: &Value) {
     let rows = predicted["rows"].as_array().unwrap();
     assert_eq!(printed.lines().count(), rows.len());
@@ -105,7 +105,7 @@ fn has_values(printed: &str, predicted: &Value) {
     }
 }
 
-/// The classes and probabilities that a header's program printed are those of `smolfed predict`.
+/// Asserts that its classes and probabilities equal those of `smolfed predict`.
 pub(super) fn has_bits(name: &str, printed: &str, predicted: &Value) {
     let rows = predicted["rows"].as_array().unwrap();
     assert_eq!(printed.lines().count(), rows.len(), "{name}");
@@ -152,7 +152,7 @@ fn headers_predict_in_integers_what_boards_predict() {
     a_feature_beyond_its_range_is_counted(&place);
 }
 
-/// Images of noise.
+/// Number of noise images.
 const NOISY: usize = 2_000;
 
 fn noise() -> Vec<u8> {
@@ -165,8 +165,8 @@ fn noise() -> Vec<u8> {
     (0..pixels).map(pixel).collect()
 }
 
-/// The gradients of images are those of `smolfed_core::features` in integers. With 15 places one in
-/// some thousand differs from the rounded one in `f32`.
+/// Image gradients equal those of `smolfed_core::features` in integers. With 15 places, about one
+/// in a thousand differs from the rounded `f32` value.
 #[test]
 fn features_of_images_have_the_integers_of_boards() {
     if !has_compiler() {

@@ -1,5 +1,5 @@
-//! Numbers mean the same wherever they are read: in training, predictions and exports, with another
-//! spelling, with signs, and from another format.
+//! Numbers mean the same everywhere: in training, predictions and exports, with other spellings,
+//! with signs, and from another format.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::path::Path;
 use super::exports::python;
 use crate::program::{Outcome, Place};
 
-/// Trains on 120 rows of 12 devices; `keys` are those of `[data]` besides the file.
+/// Trains on 120 rows of 12 devices. `keys` are those of `[data]` besides the file.
 fn train(place: &Place, out: &str, source: &str, keys: &str) {
     let text = format!(
         "method = \"dp-fed\"\nrounds = 5\n[data]\nsource = \"{source}\"\n{keys}\n\
@@ -20,17 +20,17 @@ fn train(place: &Place, out: &str, source: &str, keys: &str) {
     place.smolfed(&call).success();
 }
 
-/// Labels that follow from a category alone.
+/// Labels that depend only on a category.
 const OF_CODE: [(&str, &str); 4] = [("1", "low"), ("2", "mid"), ("3", "high"), ("007", "mid")];
 
-/// The prediction of every row.
+/// Returns the prediction of every row.
 fn predictions(outcome: &Outcome) -> Vec<String> {
     let lines = outcome.stdout.lines().skip(1);
     let prediction = |line: &str| line.split(',').nth(1).unwrap().to_owned();
     lines.map(prediction).collect()
 }
 
-/// The first example of docs/inference.md for NumPy, in a place with its `rows.py`.
+/// Runs the first NumPy example of docs/inference.md, in a place with its `rows.py`.
 fn example(place: &Place, python: &OsStr) -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/inference.md");
     let page = std::fs::read_to_string(page).unwrap();
@@ -61,7 +61,7 @@ fn categories_that_are_equal_numbers_are_the_same_in_exports() {
                 classes = [\"low\", \"mid\", \"high\"]\n\
                 categories.code = [\"1\", \"2\", \"3\", \"007\"]";
     train(&place, "codes", "csv", keys);
-    // Spellings of equal numbers, codes that are none, and one that is unknown.
+    // Spellings of equal numbers, non-numeric codes, and an unknown code.
     let cells = [
         "1", "1.0", "+2", "2.00", "3.", "3", "007", "7", "07.0", "1E0", "3e+00",
     ];
@@ -76,7 +76,7 @@ fn categories_that_are_equal_numbers_are_the_same_in_exports() {
             "{equal:?} {found:?}"
         );
     }
-    // 7 is not 007, nor is 07.0: both are unknown, as 1E0 is.
+    // 7 and 07.0 are not 007: both are unknown, like 1E0.
     assert!(found[7..10].iter().all(|of| *of == found[7]), "{found:?}");
     assert_eq!(found[10], "high");
     place
@@ -112,7 +112,7 @@ fn predictions_remark_on_signs() {
     assert!(signs.stderr.contains(remark), "{signs}");
 }
 
-/// An array of 64-bit floats.
+/// Returns an array of 64-bit floats.
 fn npy(shape: &str, values: &[f64]) -> Vec<u8> {
     let header = format!("{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n");
     let length = u16::try_from(header.len()).unwrap();
@@ -123,7 +123,8 @@ fn npy(shape: &str, values: &[f64]) -> Vec<u8> {
     file
 }
 
-/// Epochs in milliseconds, where `f32` steps by 131,072: only the digits beyond tell classes apart.
+/// Milliseconds since the epoch, where `f32` steps by 131,072: only finer digits separate the
+/// classes.
 #[test]
 fn arrays_keep_the_digits_of_large_numbers() {
     let place = Place::new();

@@ -7,11 +7,11 @@ use super::{KINDS, run};
 use crate::experiments::networks::place_with;
 use crate::program::Place;
 
-/// Features in an interval, which needs no calibration.
+/// Features in an interval, which need no calibration.
 const BOUNDED: &str = "--set data.scale={min=-1.5,max=1.5,mean=0,std=0.5}";
 
-/// Every layer that has a form in integers, on an image of two channels: windows that overlap are
-/// computed after their convolution, and others with it.
+/// Every layer with an integer form, on an image of two channels. Overlapping windows are computed
+/// after their convolution, and others together with it.
 const DEEP: &str = "--set model.input=[2,3,4] --set model.layers=[\
     {type=\"convolution\",channels=4,kernel=[2,3],padding=[1,1]},{type=\"relu\"},\
     {type=\"max-pool\",size=[2,2]},\
@@ -19,7 +19,7 @@ const DEEP: &str = "--set model.input=[2,3,4] --set model.layers=[\
     {type=\"max-pool\",size=[1,2],stride=[1,1]},{type=\"relu\"},\
     {type=\"dense\",outputs=6},{type=\"relu\"}]";
 
-/// A run's name, its settings, and where ranges come from.
+/// Each run's name, its settings, and the source of ranges.
 const MODELS: [(&str, &str, &str); 4] = [
     ("calibrated", "", "--calibrate windows.csv"),
     ("bounded", BOUNDED, ""),
@@ -27,14 +27,14 @@ const MODELS: [(&str, &str, &str); 4] = [
     ("deep-bounded", BOUNDED, ""),
 ];
 
-/// The features of the windows, as text for the program.
+/// Returns the features of the windows, as text for the program.
 fn rows(place: &Place) -> String {
     let table = std::fs::read_to_string(place.path("windows.csv")).unwrap();
     let row = |line: &str| line.splitn(3, ',').last().unwrap().replace(',', " ") + "\n";
     table.lines().skip(1).map(row).collect()
 }
 
-/// The header predicts each row with the class and the probabilities of `smolfed predict`.
+/// Asserts that header and `smolfed predict` give each row the same class and probabilities.
 fn agree(place: &Place, name: &str, data: &str, calibrate: &str, rows: &str) {
     let integer = format!("--arithmetic integer {calibrate}");
     let predict = format!("predict {name} {integer} --data {data} --json");
@@ -96,12 +96,12 @@ fn a_hidden_layer_with_a_rectifier_is_a_network() {
     );
 }
 
-/// What `firmware-example/src/quantised.rs` is made of.
+/// Settings of `firmware-example/src/quantised.rs`.
 const FIRMWARE: &str = "--set rounds=30 --set model.layers=[\
     {type=\"convolution\",channels=8,kernel=3,padding=1},{type=\"relu\"},\
     {type=\"max-pool\",size=2}]";
 
-/// The tables that boards are tested with are those of the command line.
+/// The tables used in board tests come from the command line.
 #[test]
 fn the_tables_of_the_firmware_are_exported() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Rows whose features have no names: arrays, LEAF files and images.
+//! Rows with unnamed features: arrays, LEAF files and images.
 
 use std::io::{Cursor, Write};
 
@@ -55,7 +55,7 @@ fn images_are_taken_in_order_and_so_are_tables_without_names() {
     place.write("rows.csv", text.join("\n"));
     let call = "predict idx --no-header --data rows.csv";
     assert_eq!(place.smolfed(call).success().stdout, lines);
-    // And as arrays of NumPy.
+    // The same rows as NumPy arrays.
     place.write("more.npy", npy("(21, 2, 3)", &more[16..]));
     place.write("labels.npy", npy("(21,)", &labels(21)[8..]));
     let call = "predict idx --data more.npy";
@@ -69,7 +69,7 @@ fn images_are_taken_in_order_and_so_are_tables_without_names() {
         .refused(2, &["--labels"]);
 }
 
-/// An archive of NumPy may hold one array, or be the folder of several.
+/// A NumPy archive may be a single array, or a folder of several.
 #[test]
 fn arrays_of_archives_are_named() {
     let place = Place::new();
@@ -101,11 +101,11 @@ fn arrays_of_archives_are_named() {
         .refused(2, &["two.npz/z", "no z.npy, but x.npy, y.npy"]);
 }
 
-/// A file of NumPy with unsigned bytes.
+/// Returns a NumPy file of unsigned bytes.
 pub(super) fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
     let header = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}");
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
-    // Header and all before it fill a multiple of 64 bytes.
+    // The header and everything before it fill a multiple of 64 bytes.
     let header = format!("{header:117}\n");
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.as_bytes());
@@ -113,7 +113,7 @@ pub(super) fn npy(shape: &str, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// An archive of these files, as `numpy.savez` writes it.
+/// Returns an archive of these files, like `numpy.savez`.
 fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in members {
@@ -124,8 +124,8 @@ fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
-/// Images of a model that was trained on images are named by their files, wherever in the folder
-/// they are; to be evaluated, they are in folders of their classes.
+/// A model trained on images names new images by their files, anywhere in the folder. To be
+/// evaluated, they are in folders named after their classes.
 #[test]
 fn folders_of_images_are_taken_as_in_training() {
     let place = Place::new();

@@ -118,8 +118,8 @@ fn a_ledger_is_accounted_as_the_run_was() {
     assert_eq!(found["rounds"], 5);
 }
 
-/// Runs on a common ledger may have been chosen in view of each other: the figure for a schedule
-/// that was fixed beforehand says so, and one that holds in any case is at least as large.
+/// Runs on a common ledger may have been chosen adaptively. The figure for a fixed schedule says
+/// so, and a figure that holds in any case is at least as large.
 #[test]
 fn a_ledger_states_what_holds_in_any_case() {
     let place = Place::new();
@@ -129,7 +129,7 @@ fn a_ledger_states_what_holds_in_any_case() {
         place.smolfed(&call).success().json()["privacy"][0].clone()
     };
     assert_eq!(run(1)["is_upper_bound"], true);
-    // The second may have been configured in view of the first.
+    // The second run may have been configured after seeing the first.
     let second = run(2);
     assert_eq!(second["is_upper_bound"], false, "{second}");
     assert_eq!(second["planned_is_upper_bound"], true, "{second}");
@@ -301,7 +301,7 @@ fn correlated_noise_has_the_figures_of_its_families() {
     let families = document["families"].as_array().unwrap();
     assert_eq!(families.len(), 6);
     for row in families {
-        // The error of independent noise is reached without sampling at a larger epsilon; only
+        // Independent noise without sampling reaches its error at a larger epsilon. Only
         // independent noise itself costs the same.
         let [own, unsampled] = ["epsilon", "independent_unsampled_epsilon"];
         let (own, unsampled) = (number(row, own), number(row, unsampled));
@@ -330,7 +330,7 @@ fn correlated_noise_states_what_it_assumes() {
     assert!(svg.contains("Error over rounds") && svg.contains("banded-optimal-max"));
 }
 
-/// pfl's tutorial (docs/reproduction/correlated.md), and what the draw is worth.
+/// pfl's tutorial (docs/reproduction/correlated.md), and the benefit of a draw.
 #[test]
 fn correlated_noise_counts_a_draw_in_turn() {
     let place = Place::new();

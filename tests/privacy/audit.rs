@@ -1,11 +1,12 @@
-//! `smolfed audit`: what it proves. `tests/faults.rs` has the faults that it finds.
+//! Bounds proved by `smolfed audit`. `tests/faults.rs` has the faults that it finds.
 
 use serde_json::Value;
 
 use crate::program::Place;
 
-/// The lower bound of this seed is wrong with a probability of at most 1e-3, and the direct tests
-/// fail by chance with one below 1e-6; 2,000 pairs of runs prove .82 of the claim, the default .91.
+/// The lower bound of this seed is wrong with probability at most 1e-3, and the direct tests fail
+/// by chance with probability below 1e-6. 2,000 pairs of runs prove .82 of the claim, the default
+/// .91.
 #[test]
 fn the_audit_proves_most_of_the_claim() {
     let place = Place::new();
@@ -22,9 +23,8 @@ fn the_audit_proves_most_of_the_claim() {
     assert!(number(&honest["checks_error"]) <= 1e-6, "{honest}");
 }
 
-/// What is part of the claim beside the updates of single devices: a private scale, the bits of an
-/// adaptive clip norm, users with several devices. 1,000 pairs of runs prove .6 of each claim or
-/// more.
+/// Claims beyond the updates of single devices: a private scale, the bits of an adaptive clip norm,
+/// and users with several devices. 1,000 pairs of runs prove at least .6 of each claim.
 #[test]
 fn the_audit_attacks_all_that_is_claimed() {
     const SCALE: &str = "--set data.scale=private";
@@ -74,7 +74,7 @@ fn the_report_of_a_run_shows_the_attack_on_three_models() {
     }
 }
 
-/// The program that users have cannot switch noise off.
+/// The released program cannot disable noise.
 #[test]
 fn a_fault_is_refused_by_a_program_without_faults() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! Categories beside numbers under a private scale: they stay 0 and 1, cost nothing, and are named
-//! if their list was read from rows.
+//! Categories next to numbers under a private scale: they stay 0 and 1, cost nothing, and are
+//! reported if their list was read from rows.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::program::{Outcome, Place};
 
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
 
-/// Runs an experiment on 100 devices of six rows, two numbers and a category.
+/// Runs an experiment on 100 devices with six rows of two numbers and a category.
 fn run(keys: &str) -> (Place, Outcome) {
     let place = Place::new();
     let mut table = "x,y,colour,class,phone\n".to_owned();

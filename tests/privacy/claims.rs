@@ -1,11 +1,11 @@
-//! No figure that anyone can misread: every private figure is marked, and every fact on which ε
-//! depends is a condition of the statement.
+//! No figure can be misread: every private figure is marked, and every fact on which ε depends is a
+//! condition of the statement.
 
 use serde_json::{Value, json};
 
 use crate::program::Place;
 
-/// Sixty natural devices of ten rows. Their test and validation rows are their own.
+/// Sixty natural devices of ten rows, with their own test and validation rows.
 fn natural_devices(place: &Place, keys: &str) {
     let mut table = "device,a,b,class\n".to_owned();
     for row in 0..600u32 {
@@ -28,7 +28,7 @@ fn read(place: &Place, file: &str) -> String {
     std::fs::read_to_string(place.path(file)).unwrap()
 }
 
-/// The first statement of a run with these settings, and the line that a person reads.
+/// Returns the first statement of a run with these settings, and its human-readable line.
 fn statement(place: &Place, settings: &str) -> (Value, String) {
     let call = format!("run natural.toml {settings}");
     let document = place.smolfed(&format!("{call} --json --out a")).success();
@@ -197,7 +197,7 @@ fn a_list_that_was_read_from_rows_is_covered_only_where_it_is_confirmed() {
         );
         assert!(line.contains("`data.classes`"), "{line}");
     }
-    // What `init` writes is not confirmed.
+    // The output of `init` is not confirmed.
     let written = place.smolfed("init table.csv --label class --device-column device");
     let written = written.success().stdout;
     assert!(written.contains("classes_are_public = false"), "{written}");
@@ -249,7 +249,7 @@ fn the_ledger_of_a_stopped_run_is_no_upper_bound() {
         place.smolfed(&call).success().json()
     };
     assert_eq!(account("run/ledger.jsonl")["is_upper_bound"], true);
-    // The charges of the first round alone, as a run leaves them that is stopped then.
+    // Only the charges of the first round, as in a run stopped then.
     let ledger = read(&place, "run/ledger.jsonl");
     let first = ledger.lines().take(2).map(|line| line.to_owned() + "\n");
     place.write("stopped.jsonl", first.collect::<String>());
@@ -289,7 +289,7 @@ fn a_forged_flag_and_an_older_statement_prove_nothing() {
     assert!(page.contains("provenance is unknown") && !page.contains("a proved upper bound ("));
 }
 
-/// Whoever sees one output alone sees where its figures come from.
+/// Each output alone shows the origin of its figures.
 #[test]
 fn each_output_names_the_origin_of_figures_on_private_rows() {
     let place = Place::new();
@@ -328,7 +328,7 @@ fn each_output_names_the_origin_of_figures_on_private_rows() {
     assert!(inspected.contains("without noise"), "{inspected}");
 }
 
-/// The constants of an exported model are marked, and so are the weights of one device.
+/// The constants of an exported model are marked, and so are one device's weights.
 #[test]
 fn an_exported_model_of_one_device_says_that_no_epsilon_covers_it() {
     let place = Place::new();
@@ -345,7 +345,7 @@ fn an_exported_model_of_one_device_says_that_no_epsilon_covers_it() {
         .refused(2, &["--device 999"]);
 }
 
-/// A total of a ledger names the seed and what was declared, as the statement of its run does.
+/// A ledger's total names the seed and the declarations, like the statement of its run.
 #[test]
 fn a_ledger_names_the_conditions_of_its_run() {
     let place = Place::new();

@@ -1,9 +1,9 @@
-//! An adaptive clip norm that leaves the norms of updates behind is said, once, while a run can
+//! A warning appears once if an adaptive clip norm exceeds the norms of updates, while a run can
 //! still be stopped.
 
 use crate::program::Place;
 
-/// Four rounds in which a clip norm that begins far too low grows by up to e⁵ a round.
+/// Four rounds in which a clip norm starts far too low and grows by up to e⁵ per round.
 const RUNS_AWAY: &str = "run -q --set rounds=4 --set privacy.clip_norm=adaptive \
     --set privacy.adaptive.initial=0.001 --set privacy.adaptive.learning_rate=10";
 

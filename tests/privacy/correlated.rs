@@ -1,5 +1,5 @@
 //! Correlated noise, for devices that are not drawn at random: runs, their statements and ledgers,
-//! and what is refused before anything is written.
+//! and refusals before anything is written.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::run_dir::Traces;
 /// Twelve rounds of the built-in experiment, each device in every fifth.
 const ROTATION: &str = "--set rounds=12 --set cohort={sampling=\"rotation\"} \
                         --set privacy.mechanism=correlated --set privacy.separation=5";
-/// The same, with devices that come when they can.
+/// The same, with devices that arrive when they can.
 const ARRIVAL: &str = "--set rounds=12 --set cohort={sampling=\"arrival\",cohort_size=40} \
                        --set privacy.mechanism=correlated --set privacy.separation=5";
-/// The same, with devices that are drawn from one of five parts in turn.
+/// The same, with devices drawn from each of five parts in turn.
 const IN_TURN: &str = "--set rounds=12 --set cohort={sampling=\"block-cyclic\",cohort_size=20} \
                        --set privacy.mechanism=correlated --set privacy.separation=5";
 
@@ -37,7 +37,7 @@ fn a_run_is_one_release_that_is_charged_round_by_round() {
         assert_eq!(statement["is_upper_bound"], true);
         let epsilon = statement["epsilon"].as_f64().unwrap();
         assert!(epsilon <= 1.0 && epsilon > 0.99, "{epsilon}");
-        // It costs as much after the first round as after the last.
+        // It costs the same after the first round as after the last.
         for record in lines(&place, &format!("{out}/metrics.jsonl")) {
             assert_eq!(record["epsilon"].as_f64(), Some(epsilon), "{record}");
         }
@@ -58,8 +58,7 @@ fn a_run_is_one_release_that_is_charged_round_by_round() {
     }
 }
 
-/// Devices that are drawn in turn: every fifth round is a composition, in `epsilon` over the
-/// rounds.
+/// Devices are drawn in turn. Every fifth round is a composition, in `epsilon` over the rounds.
 #[test]
 fn devices_are_drawn_in_turn() {
     let place = Place::new();
@@ -107,7 +106,7 @@ fn threads_do_not_matter() {
     }
 }
 
-/// More participations than are possible are cut, which the statement says.
+/// Participations are limited to the possible number, and the statement says so.
 #[test]
 fn a_cut_is_said() {
     let place = Place::new();
@@ -153,7 +152,7 @@ fn what_would_break_the_bound_is_refused_before_it_starts() {
             .refused(2, &parts);
         assert!(!place.path("refused").exists());
     }
-    // A record by which a device comes too early.
+    // A record in which a device participates too early.
     let record = |round: u32, device: u32| {
         let record = serde_json::json!({
             "round": round,
@@ -178,7 +177,7 @@ fn what_would_break_the_bound_is_refused_before_it_starts() {
     place.smolfed(&replay).success();
 }
 
-/// Runs on one population add up, whatever their mechanisms.
+/// Runs on one population add up, regardless of their mechanisms.
 #[test]
 fn a_shared_ledger_adds_up_runs_of_both_mechanisms() {
     let place = Place::new();

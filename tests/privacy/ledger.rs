@@ -1,4 +1,5 @@
-//! The privacy ledger: each release is charged once, before it happens; runs can share a ledger.
+//! The privacy ledger: each release is charged once, before it happens, and runs can share a
+//! ledger.
 
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ fn runs_that_share_a_ledger_add_up_until_nothing_is_left() {
     let first = run("--seed 1 --out first").success().json();
     assert_eq!(charges(&place), 5);
 
-    // The first run has used up more than half of the second one's target: it needs more noise.
+    // The first run has used more than half of the second run's target, which needs more noise.
     let second = run("--seed 2 --out second --set privacy.epsilon=2")
         .success()
         .json();
@@ -34,7 +35,7 @@ fn runs_that_share_a_ledger_add_up_until_nothing_is_left() {
     assert!(noise(&second) > noise(&alone), "{second} {alone}");
     assert!(noise(&first) > noise(&alone));
 
-    // Nothing is left of a target of 1: refused before anything is written.
+    // Nothing remains of a target of 1: refused before anything is written.
     let third = run("--seed 3 --out third");
     third.refused(2, &["`privacy.epsilon` is 1"]);
     assert!(!place.path("third").exists());

@@ -12,8 +12,8 @@ fn number(document: &Value, key: &str) -> f64 {
         .unwrap_or_else(|| panic!("no {key}: {document}"))
 }
 
-/// With any cohorts, mechanism and method that sends one update: a run states both figures, and its
-/// statement is that of its ledger.
+/// With any cohorts and mechanism, and any method with one update, a run states both figures, and
+/// its statement equals its ledger's.
 #[test]
 fn every_combination_runs_and_states_both_figures() {
     let place = Place::new();
@@ -87,7 +87,7 @@ fn plans_and_accounts_have_both_figures() {
         let call = format!("{correlated} --trust {trust}");
         number(&place.smolfed(&call).success().json(), "found")
     };
-    // No sampling to lose: the parties need the noise of a trusted server.
+    // There is no sampling to lose: the parties need a trusted server's noise.
     assert_eq!(found("central"), found("distributed"));
     for wrong in [
         "distributed=0",

@@ -1,6 +1,6 @@
-//! Nothing private outside epsilon: what is read from the devices' rows before training is a
-//! constant of the configuration, or released under noise and charged, or the statement says that
-//! it is no upper bound.
+//! Everything private is within epsilon. Values from the devices' rows before training are
+//! constants of the configuration, or released under noise and charged, or the statement says that
+//! it is not an upper bound.
 
 use serde_json::Value;
 
@@ -9,10 +9,10 @@ use crate::program::{Outcome, Place};
 /// Natural devices of six rows.
 const DEVICES: usize = 200;
 
-/// The device in which two worlds differ.
+/// The device that differs between two worlds.
 const ODD: usize = 77;
 
-/// A table of 200 devices; `row` gives features and label of each row.
+/// Returns a table of 200 devices. `row` gives features and label of each row.
 fn table(row: impl Fn(usize, usize) -> String) -> String {
     let rows = (0..DEVICES).flat_map(|device| (0..6).map(move |i| (device, i)));
     let line = |(device, i)| format!("{},{},phone{device}\n", row(device, i), device % 5 + i);
@@ -20,7 +20,7 @@ fn table(row: impl Fn(usize, usize) -> String) -> String {
     "x,y,class,target,phone\n".to_owned() + &lines.collect::<String>()
 }
 
-/// Ordinary features and two classes.
+/// Returns ordinary features and two classes.
 fn ordinary(device: usize, i: usize) -> String {
     let class = if (device + i).is_multiple_of(2) {
         "sit"
@@ -37,7 +37,7 @@ fn ordinary(device: usize, i: usize) -> String {
 const CLASSIFICATION: &str = "label = \"class\"\nignore = [\"target\"]\n";
 const REGRESSION: &str = "label = \"target\"\nignore = [\"class\"]\ntask = \"regression\"\n";
 
-/// An experiment on `table.csv`, with more keys of `[data]`.
+/// Returns an experiment on `table.csv`, with more keys of `[data]`.
 fn experiment(method: &str, keys: &str) -> String {
     let task = match keys.contains("task") {
         true => "",
@@ -60,8 +60,8 @@ fn run(table: &str, method: &str, keys: &str) -> (Place, Outcome) {
     (place, outcome.success())
 }
 
-/// The run's statement, and whether its notes and a warning name a key of `[data]` by which rows
-/// were read.
+/// Returns the run's statement, and whether its notes and a warning name a key of `[data]` that
+/// caused reading of rows.
 fn statement(outcome: &Outcome, key: &str) -> (Value, bool) {
     let statement = outcome.json()["privacy"][0].clone();
     let name = format!("`data.{key}`");
@@ -79,7 +79,7 @@ fn statement(outcome: &Outcome, key: &str) -> (Value, bool) {
     (statement, noted)
 }
 
-/// No bound is claimed, in any of the words that a person reads.
+/// Asserts that no human-readable text claims a bound.
 #[track_caller]
 fn claims_nothing(place: &Place, outcome: &Outcome, key: &str) {
     let (statement, is_named) = statement(outcome, key);
@@ -110,7 +110,7 @@ fn is_proved(outcome: &Outcome, key: &str) {
     assert!(!is_named, "{statement}");
 }
 
-/// The errors of every device but one, each trained alone on its prepared rows.
+/// Returns the errors of every device but one, each trained alone on its prepared rows.
 fn of_other_devices(table: &str, keys: &str) -> Vec<Value> {
     let of_features = keys.lines().filter(|line| !line.starts_with("classes"));
     let keys = REGRESSION.to_owned() + &of_features.collect::<Vec<_>>().join("\n");
@@ -132,14 +132,14 @@ fn preprocessing_outside_epsilon() {
         ODD => "1e12,-1e12,sit".to_owned(),
         _ => ordinary(device, i),
     });
-    // The scale of all devices follows from the rows of one: said, and not called a bound.
+    // The scale of all devices follows from one device's rows: reported, and not called a bound.
     assert_ne!(
         of_other_devices(&world, CLASSES),
         of_other_devices(&other, CLASSES)
     );
     let (place, outcome) = run(&other, "dp-fed", CLASSES);
     claims_nothing(&place, &outcome, "scale");
-    // Constants: no other device notices, and the bound is proved.
+    // Constants: other devices are unaffected, and the bound is proved.
     for scale in [
         "scale = { min = 0, max = [10, 8] }\n",
         "scale = { mean = 5, std = 3 }\n",
@@ -159,7 +159,7 @@ fn preprocessing_outside_epsilon() {
         let (statement, _) = statement(&outcome, "classes");
         assert_eq!(statement["is_upper_bound"], true, "{scale} {statement}");
     }
-    // Released under noise: proved, and charged.
+    // Released under noise: proved and charged.
     let keys = format!("{CLASSES}scale = \"private\"\nbounds = {{ min = 0, max = [10, 8] }}\n");
     let (place, outcome) = run(&other, "dp-fed", &keys);
     is_proved(&outcome, "scale");
@@ -184,11 +184,11 @@ fn class_list_of_one_device() {
         let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
         String::from_utf8(bytes[8..8 + length].to_vec()).unwrap()
     };
-    // The label of one device is in the shape and the names of the model.
+    // One device's label affects the shape and the names of the model.
     let (place, outcome) = run(&other, "dp-fed", SCALE);
     assert!(model(&place).contains("jump"));
     claims_nothing(&place, &outcome, "classes");
-    // A list does not depend on what a device holds, and neither does the model's form.
+    // A list does not depend on a device's data, and neither does the shape of the model.
     for list in [
         "[\"sit\", \"walk\", \"jump\"]",
         "[\"walk\", \"sit\"]\nunknown_labels = \"drop\"",
@@ -229,7 +229,7 @@ fn imputation_outside_epsilon() {
         );
         is_proved(&run(&other, "dp-fed", &keys).1, "missing");
     }
-    // Means under noise fill gaps as well.
+    // Noisy means fill gaps as well.
     let private = KEYS.replace("scale = {", "scale = \"private\"\nbounds = {");
     is_proved(&run(&other, "dp-fed", &private).1, "missing");
 }
@@ -298,7 +298,7 @@ fn a_private_scale_is_the_same_after_resuming_and_charged_once() {
         ),
         (4, 1)
     );
-    // As a crash leaves it: charged, and nothing else of it is known.
+    // As after a crash: charged, and nothing else is known.
     std::fs::remove_dir_all(place.path("whole/checkpoint")).unwrap();
     let before = model("whole");
     place.smolfed("run --resume whole --json").success();
@@ -336,13 +336,13 @@ fn the_built_in_experiment_and_the_examples_are_proved() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples");
     let files = std::fs::read_dir(folder).unwrap();
     let paths = files.map(|file| file.unwrap().path().display().to_string());
-    // Questions alone are no runs: `experiments/answers.rs` asks them.
+    // Questions alone are not runs: `experiments/answers.rs` asks them.
     let is_run = |path: &String| path.ends_with(".toml") && !path.ends_with("ask-evaluate.toml");
     let examples = paths.filter(is_run);
     let all: Vec<String> = examples.chain([String::new()]).collect();
     assert!(all.len() > 7);
     for (at, file) in all.iter().enumerate() {
-        // As many as the separation of the example with correlated noise.
+        // As many rounds as the separation in the example with correlated noise.
         let call = format!("run {file} --set rounds=10 --json --out {at}");
         let outcome = place.smolfed(&call).success();
         assert_eq!(outcome.stderr, "", "{file}");
@@ -395,7 +395,7 @@ fn inspection_says_what_is_read_and_what_to_write_instead() {
 fn a_round_in_which_nobody_trained_stops_no_run_with_noise() {
     let place = Place::new();
     let run = "run --set train.learning_rate=1e38 --set rounds=2 --json";
-    // Whether training fails depends on the data: with noise, it must not be seen.
+    // Whether training fails depends on the data: with noise, it must not be visible.
     let outcome = place.smolfed(&format!("{run} --out noisy")).success();
     assert_eq!(outcome.json()["rounds"], 2);
     let words = [
@@ -423,7 +423,7 @@ fn a_method_that_sends_nothing_has_no_private_scale() {
     );
 }
 
-/// All devices of a user count in the release of the scale: it gets as much more noise.
+/// All devices of a user count in the release of the scale, which gets correspondingly more noise.
 #[test]
 fn a_private_scale_protects_users_with_several_devices() {
     let place = Place::new();
@@ -445,7 +445,7 @@ fn a_private_scale_protects_users_with_several_devices() {
     place.smolfed("account --verify run").success();
 }
 
-/// A ledger does not say "proved" of a run that read rows without noise, nor does a run after it.
+/// A ledger does not say "proved" about a run that read rows without noise, nor does a later run.
 #[test]
 fn rows_that_were_read_are_known_to_the_ledger() {
     let (place, _) = run(&table(ordinary), "dp-fed", "");

@@ -38,7 +38,7 @@ fn figure(value: &Value, path: &[&str]) -> f64 {
         .unwrap_or_else(|| panic!("{path:?} in {value}"))
 }
 
-/// The charges of the chosen trial are not all that the selection released.
+/// The selection released more than the charges of the chosen trial.
 fn no_figure_of_the_ledger_is_a_bound(place: &Place) {
     let ledger = place
         .smolfed("account --ledger out/chosen/ledger.jsonl")
@@ -58,8 +58,8 @@ fn no_figure_of_the_ledger_is_a_bound(place: &Place) {
     }
 }
 
-/// The chosen run is a run directory like any other, whose statement is that of the selection; of
-/// the others nothing is there, neither on the disk nor in what is printed.
+/// The chosen run is an ordinary run directory with the statement of the selection. Nothing of the
+/// other runs is on disk or in the output.
 #[test]
 fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     let place = Place::new();
@@ -87,7 +87,7 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     );
     let results = read("out/results.jsonl");
     assert_eq!(results.lines().count(), 1, "{results}");
-    // Nothing tells how long the selection took.
+    // Nothing reveals the duration of the selection.
     assert!(results.contains("\"seconds\":0.0"), "{results}");
     let time = |name: &str| {
         let metadata = std::fs::metadata(place.path(name)).unwrap();
@@ -97,7 +97,7 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
         assert_eq!(time("out"), time(&format!("out/{name}")), "{name}");
     }
 
-    // Target, statement, metrics and the table say the same epsilon; one trial costs less.
+    // Target, statement, metrics and table have the same epsilon. One trial costs less.
     let statements: Value = serde_json::from_str(&read("out/chosen/privacy.json")).unwrap();
     let epsilon = figure(&statements[0], &["epsilon"]);
     assert!(epsilon <= 4.0 && epsilon > 3.99, "{statements}");
@@ -118,7 +118,7 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     place.smolfed("account --verify out/chosen").success();
     no_figure_of_the_ledger_is_a_bound(&place);
 
-    // Repeated, the command selects nothing again.
+    // When repeated, the command does not select again.
     let model = |name: &str| std::fs::read(place.path(name)).unwrap();
     let before = model("out/chosen/model.safetensors");
     place.smolfed("sweep sweep.toml --out out").success();
@@ -129,9 +129,9 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
         .refused(2, &["is there already"]);
 }
 
-/// No file and no output has the secret from the operating system: not the notes of the statement,
-/// which name a known seed, nor the ledger or the configuration. The run directory can be read like
-/// any other; nothing repeats or resumes the run.
+/// No file and no output has the secret from the operating system: not the statement's notes, which
+/// name a known seed, nor the ledger or the configuration. The run directory can be read like any
+/// other. Nothing repeats or resumes the run.
 #[test]
 fn the_randomness_of_a_secret_selection_is_nowhere_and_its_run_can_be_read() {
     let place = Place::new();
@@ -154,7 +154,7 @@ fn the_randomness_of_a_secret_selection_is_nowhere_and_its_run_can_be_read() {
         ];
         for text in texts {
             assert!(!text.contains("known seed"), "{text}");
-            // The seed of the data alone has a number.
+            // Only the data's seed has a number.
             let numbers = text.match_indices("seed").filter(|(at, _)| {
                 let rest = text[at + 4..].trim_start_matches(['"', ' ', ':', '=', 's', '[']);
                 rest.starts_with(|next: char| next.is_ascii_digit()) && !rest.starts_with('3')
@@ -183,8 +183,8 @@ fn the_randomness_of_a_secret_selection_is_nowhere_and_its_run_can_be_read() {
     }
 }
 
-/// Secret draws differ from call to call; drawn from the seed they do not, the statement says so,
-/// and the chosen run can be repeated by itself.
+/// Secret draws differ between calls. Draws from the seed do not, the statement says so, and the
+/// chosen run can be repeated alone.
 #[test]
 fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     let place = Place::new();
@@ -258,7 +258,7 @@ fn what_cannot_be_selected_in_private_is_refused() {
         &grid("\"privacy.selection.mean\" = [2, 3]"),
         &["part of the selection"],
     );
-    // One number of trials is drawn: no candidate may state another distribution.
+    // The number of trials is drawn once, so no candidate may have another distribution.
     with(
         &grid("\"privacy.selection\" = [{ mean = 100.0, seeded = true }, { mean = 2.0 }]"),
         &["part of the selection"],
@@ -266,7 +266,7 @@ fn what_cannot_be_selected_in_private_is_refused() {
     let twice = grid(clip) + "[sweep.grid]\n\"privacy.clip_norm\" = [1, 2]\n";
     with(&twice, &["leave it to one of them"]);
 
-    // A trial is drawn by a sweep, and by nothing else.
+    // Only a sweep draws trials.
     let table = format!("{EXPERIMENT}clip_norm = 1\n[privacy.selection]\n");
     place.write("run.toml", &table);
     let run = place.smolfed("run run.toml --out out");

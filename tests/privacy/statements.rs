@@ -1,5 +1,5 @@
-//! What runs say of themselves: in words, in `privacy.json`, and of figures that read private data;
-//! and what is made of the run directories of earlier versions.
+//! Runs' statements, in words, in `privacy.json`, and about figures on private data, and support
+//! for run directories of earlier versions.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::Place;
 
-/// Twelve natural devices of ten rows each, which hold two of them out for testing.
+/// Twelve natural devices of ten rows each, two of which are held out for testing.
 fn natural_devices(place: &Place) {
     let mut table = "device,a,b,class\n".to_owned();
     for row in 0..120u32 {
@@ -25,7 +25,7 @@ fn natural_devices(place: &Place) {
     );
 }
 
-/// Updates that are clipped and get no noise are warned of, however that was asked for.
+/// Clipped updates without noise give a warning, regardless of how this was requested.
 #[test]
 fn no_noise_is_said_of_an_infinite_epsilon_and_of_none() {
     let place = Place::new();
@@ -41,7 +41,7 @@ fn no_noise_is_said_of_an_infinite_epsilon_and_of_none() {
     assert!(!run("privacy.noise_multiplier=2").contains(words));
 }
 
-/// The test rows of natural devices are the devices' own: what is computed from them has no noise.
+/// The test rows of natural devices belong to the devices: figures on them have no noise.
 #[test]
 fn figures_on_devices_rows() {
     let place = Place::new();
@@ -68,7 +68,7 @@ fn figures_on_devices_rows() {
         .find(|line| line.contains("test accuracy"));
     assert!(quality.unwrap().contains("(simulation only)"), "{outcome}");
 
-    // Rows that were dealt to nobody are like public ones.
+    // Rows of no device are like public ones.
     let call = "run --out public --set rounds=2 --json";
     let document = place.smolfed(call).success().json();
     let marked = document["simulation_only"].as_array().unwrap();
@@ -148,9 +148,9 @@ fn unpack(place: &Place, name: &str) {
     }
 }
 
-/// Run directories that an earlier version left when it was stopped after 3 of 4 rounds: they are
-/// reported and accounted for. Their ledgers hold no digests. They are not resumed: the checkpoint
-/// has an earlier format.
+/// Run directories of an earlier version, stopped after 3 of 4 rounds, are reported and accounted
+/// for. Their ledgers have no digests. They are not resumed, since the checkpoint has an earlier
+/// format.
 #[test]
 fn run_directories_of_earlier_versions_are_read() {
     let place = Place::new();
@@ -159,7 +159,7 @@ fn run_directories_of_earlier_versions_are_read() {
         place.smolfed(&format!("report {name}")).success();
         let account = format!("account --ledger {name}/ledger.jsonl --delta 1e-3 --json");
         assert_eq!(place.smolfed(&account).success().json()["rounds"], 3);
-        // It did not say what the whole plan costs.
+        // It did not state the cost of the whole plan.
         let verified = place.smolfed(&format!("account --verify {name}"));
         verified.refused(1, &["in privacy.json is"]);
         let ledger = std::fs::read(place.path(name).join("ledger.jsonl")).unwrap();
@@ -174,8 +174,8 @@ fn run_directories_of_earlier_versions_are_read() {
     }
 }
 
-/// What rounds released that an earlier version charged and that are run again is not known: each
-/// is charged once more.
+/// The releases of rounds charged by an earlier version and run again are unknown, so each round is
+/// charged once more.
 #[test]
 fn rounds_that_an_earlier_version_lost_are_charged_again() {
     let place = Place::new();

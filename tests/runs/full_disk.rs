@@ -1,12 +1,12 @@
-//! Locations that cannot be written: exit code 1, and what was on disk before stays unchanged.
+//! Unwritable locations: exit code 1, and existing files stay unchanged.
 
 use std::process::Output;
 
 use crate::program::{Outcome, Place, program};
 use crate::run_dir::{Traces, rounds_done};
 
-/// Runs `smolfed` with a file size limit, which imitates a full disk without special rights. Writes
-/// beyond it fail, as the signal that would end the process is ignored.
+/// Runs `smolfed` with a file size limit, which simulates a full disk without special rights.
+/// Writes beyond it fail, because the signal that would end the process is ignored.
 pub(crate) fn with_small_files(place: &Place, kibibytes: u32, arguments: &str) -> Outcome {
     let script = format!(
         "trap '' XFSZ; ulimit -f {}; exec \"$0\" {arguments}",
@@ -53,8 +53,8 @@ fn a_disk_that_fills_up_ends_the_run_and_resume_ends_with_the_same_bits() {
         .success();
     let whole = Traces::read(&place.path("whole"));
 
-    // What the ledger has of a round is some 465 bytes, a record without an evaluation some 440,
-    // the checkpoint less than 3 KiB: the ledger hits the limit.
+    // A round takes about 465 bytes in the ledger, a record without an evaluation about 440, the
+    // checkpoint less than 3 KiB: the ledger hits the limit.
     let call = format!("run --out full {settings}");
     let outcome = with_small_files(&place, 4, &call);
     outcome.refused(
@@ -67,7 +67,7 @@ fn a_disk_that_fills_up_ends_the_run_and_resume_ends_with_the_same_bits() {
     let done = rounds_done(&place.path("full"));
     assert!((2..30).contains(&done), "{done}");
 
-    // Still full: the records cannot be written again, the checkpoint stays.
+    // Still full: the records cannot be rewritten, and the checkpoint stays.
     let state = || std::fs::read(place.path("full/checkpoint/state.safetensors")).unwrap();
     let before = state();
     let outcome = with_small_files(&place, 1, "run --resume full --json");
@@ -87,7 +87,7 @@ fn results_that_do_not_fit_leave_the_checkpoint_before() {
         .success();
     let state = || std::fs::read(place.path("run/checkpoint/state.safetensors")).unwrap();
     let before = state();
-    // 650 parameters are 2.6 kB: the records fit into 2 KiB, the model does not.
+    // 650 parameters are 2.6 kB: the records fit into 2 KiB, but the model does not.
     let outcome = with_small_files(&place, 2, "run --resume run --json");
     outcome.refused(1, &["cannot write run/model.safetensors"]);
     assert_eq!(state(), before);

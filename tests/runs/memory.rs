@@ -2,12 +2,12 @@
 
 use crate::program::{Outcome, Place, program};
 
-/// All that the program may allocate, in MiB: measured are about 10 for any number of devices, most
-/// of it the held-out samples and the stacks of two threads. A byte a device would take 10 more, an
-/// index a device 40, a sample a device 2,300.
+/// Allocation limit of the program, in MiB. Measurements show about 10 for any number of devices,
+/// mostly the held-out samples and the stacks of two threads. A byte per device would take 10 more,
+/// an index per device 40, a sample per device 2,300.
 const LIMIT_MIB: u32 = 18;
 
-/// The limit is the operating system's: an allocation beyond it fails and ends the program.
+/// The operating system enforces the limit: an allocation beyond it fails and ends the program.
 #[test]
 fn ten_million_devices_take_no_more_memory_than_their_cohort() {
     let place = Place::new();

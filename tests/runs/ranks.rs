@@ -1,9 +1,9 @@
-//! Several ranks over MPI: the bytes of one process, for any number of them.
+//! Several ranks over MPI give the same bytes as one process, for any number of ranks.
 //!
-//! `SMOLFED_MPI_BIN` names a program that was built with `--features mpi`; `./test` builds one
-//! where it can. The library's tests run every method over ranks that are threads
-//! (`runner/engine/src/source/ranks/tests.rs`); here are the launcher, the processes and what
-//! becomes of them.
+//! `SMOLFED_MPI_BIN` is a program built with `--features mpi`. `./test` builds one if possible. The
+//! library's tests run every method over ranks that are threads
+//! (`runner/engine/src/source/ranks/tests.rs`). These tests cover the launcher, the processes and
+//! their fate.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,10 +12,10 @@ use std::process::{Child, Command};
 use crate::program::{Outcome, Place, wait_until};
 use crate::run_dir::{Traces, rounds_done};
 
-/// Names the processes of a test, among all of this machine.
+/// Identifies the processes of a test among all processes of this machine.
 const MARK: &str = "SMOLFED_TEST_RUN";
 
-/// A program that has MPI, or says that there is none; where CI is set that is a failure.
+/// Returns a program with MPI, or prints that there is none. In CI this is a failure.
 fn program() -> Option<OsString> {
     let program = std::env::var_os("SMOLFED_MPI_BIN");
     if program.is_none() {
@@ -25,7 +25,7 @@ fn program() -> Option<OsString> {
     program
 }
 
-/// The launcher, which may start more processes than there are cores, as root in a container.
+/// Returns the launcher, which may start more processes than cores, as root in a container.
 fn launcher(place: &Place) -> Command {
     let mut command = place.command("mpirun");
     command
@@ -36,7 +36,7 @@ fn launcher(place: &Place) -> Command {
     command
 }
 
-/// Starts so many ranks of `smolfed`, with arguments separated by blanks.
+/// Starts this many ranks of `smolfed`, with arguments separated by spaces.
 fn start(place: &Place, program: &OsString, ranks: usize, arguments: &str) -> Child {
     launcher(place)
         .args(["-n", &ranks.to_string()])
@@ -54,7 +54,7 @@ fn run(place: &Place, program: &OsString, ranks: usize, arguments: &str) -> Outc
     Outcome::of(started.wait_with_output().unwrap(), arguments)
 }
 
-/// The process of a rank in a place.
+/// Returns the process of a rank in a place.
 fn process(place: &Place, rank: usize) -> Option<u32> {
     let mark = format!("{MARK}={}", place.path("").display());
     let ranks = [
@@ -113,7 +113,7 @@ fn any_number_of_ranks_leaves_the_bytes_of_one_process() {
     }
 }
 
-/// A rank that dies ends the job; the run goes on with another number of ranks.
+/// A killed rank ends the job. The run continues with another number of ranks.
 #[test]
 fn a_killed_rank_ends_the_run_which_goes_on_with_another_number() {
     let Some(program) = program() else { return };
@@ -131,7 +131,7 @@ fn a_killed_rank_ends_the_run_which_goes_on_with_another_number() {
         let before = rounds_done(&dir);
         let mut job = start(&place, &program, ranks, &call);
         wait_until(|| rounds_done(&dir) > before + 3);
-        // Rank 0, which writes, or another.
+        // Rank 0, which writes, or another rank.
         let victim = process(&place, attempt % 2).expect("the rank is there");
         signal("KILL", victim);
         assert!(!job.wait().unwrap().success());
@@ -162,7 +162,7 @@ fn ctrl_c_stops_all_ranks_after_the_round() {
     );
 }
 
-/// One sentence, of rank 0, and nothing is written.
+/// One sentence from rank 0, and nothing is written.
 #[test]
 fn ranks_that_differ_and_bad_input_are_refused_once() {
     let Some(program) = program() else { return };
@@ -237,7 +237,7 @@ fn a_sweep_deals_its_runs_to_ranks() {
     }
 }
 
-/// Without MPI each process would do all of the work.
+/// Without MPI, each process would do all the work.
 #[test]
 fn copies_that_do_not_know_of_each_other_are_told_of() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! A run that was stopped and resumed ends with the bits of an unbroken run.
+//! A stopped and resumed run ends with the same bits as an uninterrupted run.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use crate::program::{Outcome, Place};
 use crate::run_dir::{Traces, rounds_done};
 
-/// Long enough to be stopped in the middle, short enough to run to its end.
+/// Long enough to be stopped halfway, short enough to finish.
 const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
 
 /// The same length, with personal models, which a checkpoint must restore.
@@ -26,29 +26,29 @@ const LAYERS: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.sca
                       --set contrast.width=4 --set privacy.epsilon=inf \
                       --set model.layers=[{type=\"convolution\",channels=2,kernel=5}]";
 
-/// The same length, with a clip norm that changes, which a checkpoint must restore.
+/// The same length, with a changing clip norm, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
-/// The same length, with correlated noise, of which a checkpoint must restore the private sums of
-/// the last rounds, what was estimated, and who took part.
+/// The same length, with correlated noise. A checkpoint must restore the private sums of the last
+/// rounds, the estimates, and the participation.
 const CORRELATED: &str = "--set rounds=60 --seed 5 \
                           --set cohort={sampling=\"arrival\",cohort_size=20} \
                           --set privacy.mechanism=correlated --set privacy.separation=10";
 
-/// The same with masks, of which a checkpoint must restore the sums that the helper keeps.
+/// The same with masks. A checkpoint must restore the sums kept by the helper.
 const MASKED: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
                       --set privacy.mechanism=correlated --set privacy.separation=10 \
                       --set privacy.trust=distributed";
 
-/// The same with a tree, whose nodes are open at most times.
+/// The same with a tree, whose nodes are mostly open.
 const TREE: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
                     --set privacy.mechanism=correlated --set privacy.separation=10 \
                     --set privacy.family=tree";
 
-/// The same length, with filters of which a checkpoint must restore what they are worth.
+/// The same length, with filters. A checkpoint must restore their performance.
 const AUTO: &str = "--set rounds=60 --seed 5 --set server={denoiser=\"auto\"}";
 
-/// The traces of an unbroken run of `settings`.
+/// Returns the traces of an uninterrupted run of `settings`.
 fn unbroken(place: &Place, settings: &str) -> Traces {
     let call = format!("run --out unbroken --json {settings}");
     place.smolfed(&call).success();
@@ -70,7 +70,7 @@ fn send(signal: &str, child: &Child) {
     assert!(status.success());
 }
 
-/// Starts a run in `broken` and stops it after some rounds, as Ctrl-C does.
+/// Starts a run in `broken` and stops it after some rounds, like Ctrl-C.
 fn interrupted(place: &Place) -> Outcome {
     stopped_by("INT", place, "broken")
 }
@@ -82,7 +82,7 @@ fn stopped_by(signal: &str, place: &Place, out: &str) -> Outcome {
     Outcome::of(child.wait_with_output().unwrap(), signal)
 }
 
-/// What `systemctl stop` and a closed terminal send.
+/// Signals of `systemctl stop` and a closed terminal.
 #[test]
 fn other_signals_stop_as_ctrl_c_does() {
     let place = Place::new();
@@ -124,7 +124,7 @@ fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
         "error: stopped after {done} of 60 rounds; resume with: smolfed run --resume broken\n"
     );
     assert_eq!(stopped.stderr, advice);
-    // What was spent so far is stated for so many rounds.
+    // The cost so far is stated for this many rounds.
     let privacy = std::fs::read_to_string(dir.join("privacy.json")).unwrap();
     assert!(
         privacy.contains(&format!("\"rounds\": {done}")),
@@ -136,14 +136,14 @@ fn ctrl_c_stops_after_the_round_and_resume_ends_with_the_same_bits() {
     assert_eq!(Traces::read(&dir), whole);
 }
 
-/// A run that fails after its last round, before all its results are written, finds them when it
-/// is resumed: spectra, for one, are known only while the round runs.
+/// A run that fails after its last round, before writing all its results, still finds them when it
+/// is resumed. For example, spectra are known only during the round.
 #[test]
 fn results_that_could_not_be_written_are_found_again() {
     let place = Place::new();
     let whole = unbroken(&place, SETTINGS);
     interrupted(&place);
-    // A directory in the way of the file that is written last.
+    // A directory blocks the path of the last file.
     let obstacle = place.path("broken/diagnostics.json.partial");
     std::fs::create_dir(&obstacle).unwrap();
     let failed = place.smolfed("run --resume broken --json");
@@ -155,8 +155,8 @@ fn results_that_could_not_be_written_are_found_again() {
     assert_eq!(Traces::read(&place.path("broken")), whole);
 }
 
-/// Kills the run at a different moment each time: after some rounds and a delay from a fixed
-/// sequence, which hits training, the record, the checkpoint and its rename.
+/// Kills the run at a different moment each time, after some rounds and a delay from a fixed
+/// sequence. The moments include training, the record, the checkpoint and its rename.
 fn killed_at_any_moment(settings: &str) {
     let place = Place::new();
     let whole = unbroken(&place, settings);
@@ -166,7 +166,7 @@ fn killed_at_any_moment(settings: &str) {
         let call = if dir.join("config.toml").is_file() {
             "run --resume killed --checkpoint-every 0".to_owned()
         } else {
-            // The first kill may come before the directory is a run.
+            // The first kill may happen before the directory is a run.
             let _ = std::fs::remove_dir_all(&dir);
             format!("run --out killed --checkpoint-every 0 {settings}")
         };
@@ -215,7 +215,7 @@ fn automatic_denoising_survives_a_kill_at_any_moment() {
     killed_at_any_moment(AUTO);
 }
 
-/// A checkpoint in which automatic denoising does not find what it keeps.
+/// A checkpoint without a part required by automatic denoising.
 #[test]
 fn a_checkpoint_that_lacks_a_part_is_refused() {
     let place = Place::new();

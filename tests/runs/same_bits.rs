@@ -1,10 +1,10 @@
-//! The same experiment gives the same bits: on any number of threads, again, and from the
+//! The same experiment gives the same bits: on any number of threads, when repeated, and from the
 //! configuration that it wrote.
 
 use crate::program::Place;
 use crate::run_dir::Traces;
 
-/// Six rounds of the built-in experiment with these settings.
+/// Runs six rounds of the built-in experiment with these settings.
 fn train(place: &Place, out: &str, settings: &str) -> Traces {
     let common = "--json --set rounds=6 --set data.validation=0.1 --set data.devices=200";
     let call = format!("run --out {out} {common} {settings}");
@@ -12,7 +12,7 @@ fn train(place: &Place, out: &str, settings: &str) -> Traces {
     Traces::read(&place.path(out))
 }
 
-/// Ways to draw cohorts, completing the built-in experiment, which has a sampling rate.
+/// Sampling schemes that complete the built-in experiment, which has a sampling rate.
 const SAMPLING: [&str; 3] = [
     "--set cohort.sampling=uniform --set privacy.epsilon=8",
     "--set cohort.sampling=poisson",
@@ -45,7 +45,7 @@ fn filters_that_are_mixed_by_what_they_are_worth_have_the_same_bits_on_any_numbe
             .iter()
             .all(|line| line.contains("\"expert\":\"none\""))
     );
-    // Without noise there is nothing to take away.
+    // Without noise there is nothing to remove.
     let noiseless = |server| format!("--set server={{{server}}} --set privacy={{}}");
     let auto = train(&place, "auto", &noiseless("denoiser=\"auto\""));
     let none = train(&place, "none", &noiseless(""));
@@ -101,7 +101,7 @@ fn a_run_on_files_is_repeated_from_anywhere() {
     place
         .smolfed("run files/experiment.toml --out first --json")
         .success();
-    // The copy is in another folder than the table, and the program runs in a third one.
+    // The copy is in another folder than the table, and the program runs in a third folder.
     std::fs::create_dir(place.path("elsewhere")).unwrap();
     std::fs::copy(
         place.path("first/config.toml"),

@@ -1,9 +1,9 @@
-//! Calls of a fleet that is there: ranges, settings and records that do not fit it.
+//! Calls of an existing fleet with unsuitable ranges, settings and records.
 
 use crate::fleet::{FULL, provision};
 use crate::program::Place;
 
-/// Calls of a fleet whose devices are 0 to 3, and a part of their errors; exit code 2.
+/// Calls of a fleet with devices 0 to 3, and a part of their errors. Exit code 2.
 const BAD_CALLS: &[(&str, &str)] = &[
     ("provision --devices 4..4 --out x", "0..4"),
     ("provision --devices 0..300 --out x", "devices 0 to 279"),

@@ -2,7 +2,7 @@
 
 use crate::program::Place;
 
-/// A valid experiment; each test spoils one part of it.
+/// A valid experiment. Each test invalidates one part of it.
 const VALID: &str = r#"
 name = "valid"
 method = "dp-fed-ls"
@@ -423,7 +423,7 @@ fn keys_of_constants_and_of_private_scales_are_checked() {
     }
 }
 
-/// Answers that a newcomer's trial found wanting: each is a sentence that says what to type.
+/// Answers that once failed newcomers. Each is a sentence that says what to type.
 #[test]
 fn a_newcomer_is_told_what_to_type() {
     let place = Place::new();
@@ -459,7 +459,7 @@ fn a_newcomer_is_told_what_to_type() {
     }
 }
 
-/// An infinite epsilon is what was asked for, and is warned of.
+/// An infinite epsilon was requested, and gives a warning.
 #[test]
 fn an_infinite_epsilon_is_warned_of() {
     let place = Place::new();
@@ -477,8 +477,8 @@ fn an_infinite_epsilon_is_warned_of() {
     );
 }
 
-/// A run that failed cannot be resumed: a second one in its place sets it aside. A sweep does not
-/// mix its files with those of a run.
+/// A failed run cannot be resumed. A second run with the same directory moves it aside. A sweep
+/// does not mix its files with those of a run.
 #[test]
 fn directories_of_runs_are_not_written_to() {
     let place = Place::new();

@@ -1,9 +1,9 @@
-//! Data that cannot be read or learned from: the file, the place in it and what is wrong, exit
-//! code 2, nothing written.
+//! Unreadable or unusable data: the error names the file, the place in it and the problem. Exit
+//! code 2, and nothing is written.
 
 use crate::program::{Outcome, Place};
 
-/// A table that can be learned from: two classes, eight devices of twelve rows.
+/// Returns a usable table: two classes, eight devices of twelve rows.
 pub(crate) fn good_csv() -> String {
     let rows: String = (0..96)
         .map(|i| format!("{}.5,{},{},{}\n", i % 7, i % 5, i % 8, i % 2))
@@ -11,7 +11,7 @@ pub(crate) fn good_csv() -> String {
     format!("x,y,phone,class\n{rows}")
 }
 
-/// An experiment on `table.csv` in the same folder, with more keys of `[data]`.
+/// Returns an experiment on `table.csv` in the same folder, with more keys of `[data]`.
 pub(crate) fn csv_experiment(keys: &str) -> String {
     experiment(&format!(
         "source = \"csv\"\npath = \"table.csv\"\nlabel = \"class\"\n\
@@ -19,18 +19,18 @@ pub(crate) fn csv_experiment(keys: &str) -> String {
     ))
 }
 
-/// An experiment on these data.
+/// Returns an experiment on these data.
 pub(crate) fn experiment(data: &str) -> String {
     format!("method = \"dp-fed\"\nrounds = 2\n[cohort]\nsampling = \"full\"\n[data]\n{data}")
 }
 
-/// The digits of the repository, gzipped: real compressed data to spoil.
+/// The repository's digits, gzipped: real compressed data to corrupt.
 const GZIP: &[u8] = include_bytes!(concat!(
     env!("CARGO_MANIFEST_DIR"),
     "/../runner/data/assets/digits/optdigits_8x8.csv.gz"
 ));
 
-/// An IDX array of bytes.
+/// Returns an IDX array of bytes.
 fn idx(dimensions: &[u32], values: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, dimensions.len() as u8];
     bytes.extend(dimensions.iter().flat_map(|length| length.to_be_bytes()));
@@ -51,7 +51,7 @@ fn refused(place: &Place, words: &[&str]) -> Outcome {
     outcome
 }
 
-/// Spoils the good table and expects a refusal that names it.
+/// Corrupts the good table and expects a refusal that names it.
 #[track_caller]
 fn csv_refused(from: &str, to: &str, words: &[&str]) {
     let table = good_csv();
@@ -116,7 +116,7 @@ fn a_table_that_is_empty_or_says_nothing_is_refused() {
 fn a_device_without_samples_is_refused() {
     let place = Place::new();
     place.write("table.csv", good_csv());
-    // Phone 9 occurs in the test part only.
+    // Phone 9 occurs only in the test part.
     place.write("test.csv", good_csv() + "1.0,1,9,1\n");
     let keys = "test_path = \"test.csv\"\n";
     place.write("experiment.toml", csv_experiment(keys));
@@ -297,7 +297,7 @@ fn a_label_that_is_not_listed_is_an_error_by_name_or_left_out_and_counted() {
         );
         std::fs::remove_dir_all(place.path("runs")).unwrap();
     }
-    // A device without any row that is left is not silently one less.
+    // A device without remaining rows is not dropped silently.
     let only = good_csv().replace(",3,1\n", ",3,odd\n");
     place.write("table.csv", only);
     let keys = "classes = 2\nunknown_labels = \"drop\"\n";
@@ -383,7 +383,7 @@ fn values_beyond_constant_bounds_are_clipped_counted_and_said() {
         inspected.json()["beyond_bounds"],
         serde_json::json!([["x", 1]])
     );
-    // How many depends on the data, and is in no file that is published.
+    // The number depends on the data, and is in no published file.
     let privacy = std::fs::read_to_string(place.path("run/privacy.json")).unwrap();
     assert!(privacy.contains("are clipped to them") && !privacy.contains("1 values"));
 }

@@ -1,4 +1,4 @@
-//! What the wrong inputs name: sound files, spoilt ones, runs and a fleet.
+//! Files for the wrong inputs: valid and invalid files, runs and a fleet.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -7,12 +7,12 @@ use super::data::{csv_experiment, experiment, good_csv};
 use crate::experiments::networks::{TEXT_LAYERS, lines};
 use crate::program::Place;
 
-/// A sweep that could run.
+/// A valid sweep.
 const SWEEP: &str = "method = \"dp-fed\"\nrounds = 2\n[data]\nsource = \"digits\"\ndevices = 50\n\
                      [cohort]\ncohort_size = 10\n[sweep]\nseeds = 1\n[sweep.grid]\n\
                      \"train.learning_rate\" = [0.1, 0.2]\n";
 
-/// What becomes of `good.toml` in a file of another name.
+/// Changes of `good.toml` in a file with another name.
 const SPOILT: [(&str, &str, &str); 23] = [
     ("unquoted", "\"table.csv\"", "table.csv"),
     ("open", "\"table.csv\"", "\"table.csv"),
@@ -51,7 +51,7 @@ const SPOILT: [(&str, &str, &str); 23] = [
     ("as-images", "\"csv\"", "\"images\""),
 ];
 
-/// What becomes of [`SWEEP`].
+/// Changes of [`SWEEP`].
 const SPOILT_SWEEPS: [(&str, &str, &str); 7] = [
     ("key", "train.learning_rate", "train.lerning_rate"),
     ("values", "[0.1, 0.2]", "[]"),
@@ -66,7 +66,7 @@ const SPOILT_SWEEPS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-/// Rows that are one too many for `good_csv()`, in files of these names.
+/// Additional invalid rows of `good_csv()`, in files with these names.
 const LAST_ROWS: [(&str, &str); 7] = [
     ("short", "1,2"),
     ("long", "1,2,3,1,1"),
@@ -80,7 +80,7 @@ const LAST_ROWS: [(&str, &str); 7] = [
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR\xff\xfe\xfd";
 const GZIP: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03";
 
-/// A place with everything that the inputs name.
+/// Returns a place with everything that the inputs name.
 pub(super) fn prepared() -> Place {
     let place = Place::new();
     experiments(&place);
@@ -157,7 +157,7 @@ fn data(place: &Place) {
     place.write("full/note.txt", "taken");
 }
 
-/// Two runs, and directories that lack something of a run, or have it damaged.
+/// Two runs, and directories that lack a part of a run or have it damaged.
 fn runs(place: &Place) {
     place.smolfed("run good.toml -q --out run").success();
     let personal = "--set method=pmtl --out personal";
@@ -181,14 +181,14 @@ fn runs(place: &Place) {
     place.write("spoilt/preprocessing.json", "{}");
 }
 
-/// Devices with keys, and keys that are none.
+/// Devices with keys, and invalid keys.
 fn fleet(place: &Place) {
     place
         .smolfed("provision --devices 0..2 --out fleet")
         .success();
     let key = format!("key = \"{}\"\n", "a1".repeat(32));
     let device = |number: &str| format!("[[device]]\nnumber = {number}\n{key}");
-    // The digest is that of the key.
+    // The digest belongs to the key.
     let digest = "abd62f5fae824d3e4d50e700781f5b6b";
     let revoked =
         format!("[[revoked]]\nnumber = 3\ndigest = \"{digest}\"\ndate = \"2026-11-01\"\n");
@@ -224,7 +224,7 @@ fn fleet(place: &Place) {
         "torn.keys",
         &fs::read(place.path("sealed.keys")).unwrap()[..100],
     );
-    // What a coordinator leaves beside its keys.
+    // Files of a coordinator next to its keys.
     for name in ["fleet/keys.toml", "far.keys"] {
         private(place, &format!("{name}.lock"), "");
     }
@@ -239,7 +239,7 @@ fn private(place: &Place, name: &str, content: impl AsRef<[u8]>) {
     fs::set_permissions(place.path(name), Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A fleet with masked updates, and files of helpers that are none.
+/// A fleet with masked updates, and invalid helper files.
 fn helpers(place: &Place) {
     let call = "provision --devices 0..2 --out masked --set privacy.trust=distributed";
     place.smolfed(call).success();
@@ -253,13 +253,13 @@ fn helpers(place: &Place) {
         private(place, &format!("{name}.helper"), text);
     }
     private(place, "changed.helper.ledger", "a changed line\n");
-    // What a helper or a coordinator leaves beside its keys.
+    // Files of a helper or a coordinator next to its keys.
     for name in ["masked/keys.toml", "alone.helper", "changed.helper"] {
         private(place, &format!("{name}.lock"), "");
     }
 }
 
-/// Records as text, cut and mistyped, and an archive of devices.
+/// Records as text, truncated and mistyped, and an archive of devices.
 fn records(place: &Place) {
     let call = "provision --devices 0..2 --out texts --records two.txt --archive devices.zip";
     place.smolfed(call).success();

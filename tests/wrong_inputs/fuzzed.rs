@@ -1,4 +1,4 @@
-//! The seeds of the fuzz targets, and inputs that once made them fail, cause no panic.
+//! The seeds of the fuzz targets, and inputs that once failed, cause no panic.
 
 use std::path::Path;
 

@@ -1,5 +1,4 @@
-//! Tables as people have them: read as they are meant, or named with the remedy, and nothing is
-//! left out in silence.
+//! Real-world tables: read as intended, or refused with the remedy. Nothing is dropped silently.
 
 use serde_json::Value;
 
@@ -9,8 +8,8 @@ use crate::program::{Outcome, Place};
 /// Settings of a run without noise, in which every device takes part.
 const PLAIN: &str = "--json --set privacy.noise_multiplier=0 --set rounds=10";
 
-/// Ten devices of twenty rows, whose label says whether `x` is above its middle; `cell` writes `x`,
-/// a whole number below 200, and `label` a class.
+/// Returns ten devices of twenty rows, whose label says whether `x` is above its middle. `cell`
+/// writes `x`, a whole number below 200, and `label` a class.
 fn table(cell: impl Fn(usize) -> String, label: impl Fn(bool) -> String) -> String {
     let row = |i: usize| {
         let x = i * 37 % 200;
@@ -28,7 +27,7 @@ fn class(is_high: bool) -> String {
     u8::from(is_high).to_string()
 }
 
-/// Trains on `table.csv`, which is written.
+/// Writes `table.csv` and trains on it.
 fn run(place: &Place, table: &str, keys: &str, out: &str) -> Outcome {
     place.write("table.csv", table);
     place.write("experiment.toml", csv_experiment(keys));
@@ -57,7 +56,7 @@ fn an_open_quote_is_refused_by_its_line_wherever_it_is() {
             place.smolfed(call).refused(2, &words);
         }
     }
-    // A closed one with a line break makes one name of two lines.
+    // A closed quote with a line break makes one name of two lines.
     let text = good_csv().replacen("1.5,1,1,1\n", "1.5,1,1,\"1\n\"\n", 1);
     let text = text.replacen("2.5,2,2,0\n", "2.5,2,2,\"0\n1\"\n", 1);
     let outcome = run(&place, &text, "", "broken").success();
@@ -137,7 +136,7 @@ fn epochs_keep_their_digits_until_they_are_scaled() {
         let accuracy = outcome.json()["test_accuracy"].as_f64();
         assert!(accuracy > Some(0.9), "{outcome}");
         accuracies.push(accuracy);
-        // As in training, so in use.
+        // Predictions work as in training.
         place
             .smolfed(&format!("predict {out} --data table.csv --out {out}.csv"))
             .success();
@@ -228,7 +227,7 @@ fn an_unknown_category_ends_no_prediction_unless_that_is_asked_for() {
     let outcome = place.smolfed("predict run --data new.csv").success();
     let lines: Vec<&str> = outcome.stdout.lines().collect();
     assert_eq!(lines.len(), 5);
-    // It is taken for none of the known ones, as an empty cell.
+    // It is treated as none of the known categories, like an empty cell.
     assert_eq!(
         lines[2].split_once(','),
         Some(("2", lines[4].split_once(',').unwrap().1))

@@ -1,5 +1,5 @@
-//! Boards that run a frozen backbone on the images of their records and train its head, and
-//! simulated devices with the features that the host computed of the same images.
+//! Boards that run a frozen backbone on their records' images and train its head, with simulated
+//! devices that use the features computed by the host from the same images.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::boards::{firmware, named};
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// The same experiment on images and on features: only the file and the unit differ.
+/// Returns the same experiment on images and on features: only the file and the unit differ.
 fn experiment(path: &str, unit: u32) -> String {
     format!(
         "method = \"dp-fed-ls\"\nrounds = 3\n\
@@ -24,7 +24,7 @@ fn experiment(path: &str, unit: u32) -> String {
     )
 }
 
-/// Images that are made up: five of each of four devices, a different bar for each class.
+/// Returns simulated images: five for each of four devices, with a different bar for each class.
 fn images() -> Vec<(usize, usize, Vec<i8>)> {
     let image = |device: usize, class: usize| {
         let pixel = |at: usize| {
@@ -65,7 +65,7 @@ fn boards_train_a_head_on_a_backbone_and_the_model_is_that_of_the_participation(
     place.write("features.csv", table(backbone::features));
     place.write("pixels.toml", experiment("pixels.csv", 1));
     place.write("features.toml", experiment("features.csv", 64));
-    // What the boards have are images: their features are computed there.
+    // The boards have images and compute the features themselves.
     let call = "provision pixels.toml --devices 0..2 --out fleet --with-data --seed 7";
     place.smolfed(call).success();
     let _running: Vec<Running> = (0..2)

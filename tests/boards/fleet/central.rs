@@ -1,5 +1,5 @@
 //! A board whose firmware has no default features takes part under central trust, and declines a
-//! round with noise of its own by name.
+//! round with device noise, with a reason.
 
 use super::Running;
 use crate::boards::{CENTRAL, CORTEX_M4F, firmware_with, named};
@@ -7,7 +7,7 @@ use crate::fleet::device::Device;
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// Serves one board and a process to devices that were provisioned for central trust.
+/// Serves one board and one process to devices provisioned for central trust.
 fn serve(place: &Place, settings: &str) -> Option<()> {
     let board = named(CORTEX_M4F);
     let (program, _) = firmware_with(Some(CENTRAL), board, "client")?;

@@ -1,4 +1,4 @@
-//! Boards that learn without labels, among devices and simulated ones that do.
+//! Boards that train without labels, among real and simulated devices.
 
 use super::Running;
 use crate::boards::{CORTEX_M4F, firmware, named};
@@ -6,7 +6,7 @@ use crate::fleet::contrast::{FEDSC, start, without_matrix};
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, serve, wait};
 use crate::program::Place;
 
-/// The smallest board has the encoder with fewer numbers.
+/// The smallest board has a smaller encoder.
 #[test]
 fn emulated_boards_learn_without_labels() {
     let wide = [CORTEX_M4F, "riscv-virt"];

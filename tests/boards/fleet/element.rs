@@ -1,5 +1,5 @@
-//! Boards whose secrets are in a secure element, which is on their second serial line: here a
-//! thread of the test. A fleet has both kinds of devices.
+//! Boards with their secrets in a secure element on their second serial line. A thread of the test
+//! is the element. A fleet has both kinds of devices.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,13 +18,13 @@ use crate::boards::{Board, firmware, firmware_with, named};
 use crate::fleet::{FULL, part_of, wait};
 use crate::program::{Place, wait_until};
 
-/// A secure element: three secrets, of which it gives out none. It keeps them when its board
+/// A secure element with three secrets that it never returns. It keeps them when its board
 /// restarts.
 #[derive(Clone)]
 struct Chip(Arc<Mutex<[[u8; 32]; 3]>>);
 
 impl Chip {
-    /// One that provisioning has written: root and first chain key.
+    /// Reads an element written by provisioning: root and first chain key.
     fn new(file: &Path) -> Self {
         let secrets = std::fs::read(file).unwrap();
         let (secrets, rest) = secrets.as_chunks();
@@ -35,7 +35,7 @@ impl Chip {
         Self(Arc::new(Mutex::new([root, chain, [0; 32]])))
     }
 
-    /// Answers until the board is gone: `firmware-example/src/element.rs` has the frames.
+    /// Answers until the board is gone. `firmware-example/src/element.rs` defines the frames.
     fn serve(self, mut line: UnixStream) {
         let mut head = [0; 4];
         while line.read_exact(&mut head).is_ok() {
@@ -46,7 +46,7 @@ impl Chip {
             assert_eq!(crc32(&[&head, info].concat()).to_le_bytes(), *crc);
             let mut slots = self.0.lock().unwrap();
             let secret = slots.get(usize::from(from)).expect("a slot");
-            // A key of this type shows its bytes.
+            // This key type exposes its bytes.
             let key = ChainKey::new(expand(&Key::from_secret(*secret), info));
             let mut answer = vec![number];
             match slots.get_mut(usize::from(to)) {
@@ -63,11 +63,11 @@ impl Chip {
     }
 }
 
-/// Starts device 0 of the fleet with its element, which has these secrets.
+/// Starts device 0 of the fleet with an element that holds these secrets.
 fn start(place: &Place, board: &Board, program: &Path, chip: Chip) -> Running {
     let [page, ledger] = ["bin", "ledger"].map(|end| place.path(format!("fleet/device-0.{end}")));
     let [line, bus] = ["line-0", "bus"].map(|name| place.path(name));
-    // The board starts when its element is there.
+    // The board starts once its element is ready.
     let socket = |path: &Path, wait: &str| format!("unix:{},server=on,wait={wait}", path.display());
     let _ = std::fs::remove_file(&bus);
     let mut qemu = emulator(board, program, &page, &ledger, &socket(&line, "off"));
@@ -86,13 +86,13 @@ fn has(bytes: &[u8], secret: &[u8; 32]) -> bool {
     bytes.windows(32).any(|window| window == secret)
 }
 
-/// The first chain keys of a device.
+/// Returns the first chain keys of a device.
 fn chains(first: &ChainKey) -> Vec<[u8; 32]> {
     let chain = std::iter::successors(Some(first.clone()), |chain| Some(chain.next()));
     chain.take(8).map(|chain| *chain.secret()).collect()
 }
 
-/// Device 0 has an element, and device 1 has none.
+/// Provisions device 0 with an element, and device 1 without one.
 fn mixed_fleet() -> Place {
     let place = Place::new();
     for (devices, out, options) in [("0..1", "fleet", "--element"), ("1..2", "more", "")] {
@@ -127,7 +127,7 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         return;
     };
     let place = mixed_fleet();
-    // What tells the secrets of the devices.
+    // Reveals the secrets of the devices.
     let file = place.path("fleet/device-0.element");
     let chip = Chip::new(&file);
     let [root, first, _] = *chip.0.lock().unwrap();
@@ -157,7 +157,7 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         let ram = [0, 1].map(|n| memory(board, &place.path(format!("fleet/device-{n}.ledger"))));
         let mut secrets = chains(&own);
         secrets.push(root);
-        // Nor what gives the noise of a round that is over.
+        // The values that give the noise of a finished round are not there either.
         let ledger = std::fs::read(place.path("fleet/device-0.ledger")).unwrap();
         let nonce = &ledger[48..56];
         secrets.extend((0..4u32).map(|round| {
@@ -167,11 +167,11 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         for secret in &secrets {
             assert!(!has(&ram[0], secret), "{out}");
         }
-        // The search finds what is there: the chain key of a board without an element.
+        // The search finds existing keys: the chain key of a board without an element.
         let known = chains(&without_element);
         assert!(known.iter().any(|secret| has(&ram[1], secret)), "{out}");
-        // Of two sessions without a restart in between, none but the keys that the flash has: not
-        // the one that the board had at its start.
+        // After two sessions without a restart in between, RAM contains only the keys in flash, and
+        // not the key from the start of the board.
         if let Some(again) = again {
             serve(again);
             let [ram, flash] = {
@@ -188,7 +188,7 @@ fn secrets_in_an_element_are_nowhere_on_the_board() {
         drop((with_element, plain));
         assert!(secrets.iter().all(|secret| !has(&ledger, secret)));
     }
-    // A step in each of the three sessions, from slot to slot.
+    // One step in each of the three sessions, from slot to slot.
     let [_, even, odd] = *chip.0.lock().unwrap();
     assert_eq!([even, odd], [chains(&own)[2], chains(&own)[3]]);
 }

@@ -1,5 +1,5 @@
-//! Boards that train on features of windows, and simulated devices with the features that the
-//! simulator computes of the same raw rows.
+//! Boards that train on window features, with simulated devices that use the simulator's features
+//! of the same raw rows.
 
 use std::path::PathBuf;
 
@@ -19,8 +19,8 @@ const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
     [cohort]\nsampling = \"full\"\n\
     [privacy]\nnoise_multiplier = 0.5\nclip_norm = 1.0\n";
 
-/// Recordings of six channels that are made up: seven of each of four devices, one a class, each as
-/// long as one window.
+/// Returns simulated recordings of six channels: seven for each of four devices, one per class,
+/// each as long as one window.
 fn recordings() -> String {
     let mut rows = String::from("who,series,exercise,a,b,c,d,e,f\n");
     for device in 0..4 {

@@ -1,5 +1,5 @@
-//! Boards that compute gradients of the images in their records and train on them, and simulated
-//! devices with the features that the simulator computes of the same images.
+//! Boards that compute image gradients from their records and train on them, with simulated devices
+//! that use the simulator's features of the same images.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::boards::{CORTEX_M4F, firmware, named};
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// Built-in digits, five of each of four devices.
+/// Returns an experiment on the built-in digits, five for each of four devices.
 fn experiment(cell: usize, arithmetic: &str) -> String {
     format!(
         "method = \"dp-fed-ls\"\nrounds = 3\n\
@@ -57,8 +57,8 @@ fn boards_train_on_gradients_in_integers() {
     train("gradients-integer", "integer");
 }
 
-/// Cells of 3 × 3 and of 4 × 4 give as many features of 8 × 8 pixels: the model's shape tells
-/// nobody.
+/// Cells of 3 × 3 and of 4 × 4 give equally many features of 8 × 8 pixels, so the model's shape
+/// does not reveal the difference.
 #[test]
 fn other_features_than_the_firmware_computes_are_refused_by_board_and_coordinator() {
     let board = named("microbit");
@@ -70,7 +70,7 @@ fn other_features_than_the_firmware_computes_are_refused_by_board_and_coordinato
     let provision = "provision experiment.toml --devices 0..1 --seed 7";
     place.smolfed(&format!("{provision} --out fleet")).success();
     let _running = Running::start(&place, 0, board, &program);
-    // Without any other board the run waits, and gives up.
+    // Without another board the run waits, and gives up.
     let serve = "serve experiment.toml --keys fleet/keys.toml --device unix:line-0 --simulated 3 \
                  --seed 7 --timeout 3s --give-up-after 3s --out served";
     let outcome = wait(place.start(serve), serve);
@@ -78,7 +78,7 @@ fn other_features_than_the_firmware_computes_are_refused_by_board_and_coordinato
     let both = "(device: gradients of 8 × 8 pixels in cells of 4 × 4; experiment: gradients of 8 × \
                 8 pixels in cells of 3 × 3)";
     assert!(outcome.stderr.contains(both), "{outcome}");
-    // A record that names the features of the experiment.
+    // A record with the features of the experiment.
     place
         .smolfed(&format!("{provision} --out raw --raw"))
         .success();

@@ -1,4 +1,4 @@
-//! Boards that greet with X25519, among devices that do.
+//! Boards with X25519 handshakes, among devices with X25519.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::fleet::device::Device;
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
-/// The clocks of the boards are those of the emulator.
+/// The boards use the emulator's clocks.
 #[test]
 fn emulated_boards_greet_with_the_handshake() {
     let boards = [CORTEX_M4F, "riscv-virt"].map(named);

@@ -18,7 +18,7 @@ fn boards_train_in_integers_and_the_model_is_that_of_the_participation() {
     let place = Place::new();
     let settings = format!("{FULL} --set rounds=3 --set simulation.arithmetic=integer");
     provision(&place, &settings);
-    // The other two have keys, and do not answer.
+    // The other two have keys, but do not answer.
     let _running: Vec<Running> = (0..2)
         .map(|n| Running::start(&place, n, boards[n], &programs[n]))
         .collect();

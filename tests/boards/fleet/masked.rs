@@ -1,4 +1,4 @@
-//! Boards that mask their updates, among devices and simulated ones that do.
+//! Boards that mask their updates, among real and simulated devices.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::fleet::masked::{Helper, MASKED, burned};
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, provision, wait};
 use crate::program::Place;
 
-/// Boards mask as processes and simulated devices do.
+/// Boards mask like processes and simulated devices.
 #[test]
 fn emulated_boards_take_part_with_a_helper() {
     let boards = ["microbit", CORTEX_M4F].map(named);

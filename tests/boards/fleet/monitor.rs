@@ -1,5 +1,5 @@
-//! A board that uses the model that it trains: it names the class of each window, also after
-//! resets at any time, and its probabilities are those of `smolfed predict`.
+//! A board that uses its trained model. It prints the class of each window, even after resets at
+//! any time, and its probabilities equal those of `smolfed predict`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -23,7 +23,7 @@ const RESETS: usize = 100;
 const FEATURES: usize = 64;
 const CLASSES: usize = 10;
 
-/// A linear congruence (Numerical Recipes).
+/// Linear congruential generator (Numerical Recipes).
 struct Words(u32);
 
 impl Words {
@@ -33,7 +33,7 @@ impl Words {
     }
 }
 
-/// The first windows of the board's sensor, as `firmware-example/src/sensor.rs` makes them up.
+/// Returns the first windows of the board's simulated sensor (`firmware-example/src/sensor.rs`).
 fn windows(count: usize) -> Vec<[f32; FEATURES]> {
     let mut words = Words(0);
     let window = |_| {
@@ -47,12 +47,12 @@ fn windows(count: usize) -> Vec<[f32; FEATURES]> {
     (0..count).map(window).collect()
 }
 
-/// A line about a window.
+/// An output line about a window.
 #[derive(Debug, PartialEq)]
 struct Named {
     window: usize,
     class: u16,
-    /// Of the probability.
+    /// Bits of the probability.
     bits: u32,
     round: u32,
 }
@@ -71,7 +71,7 @@ impl Named {
     }
 }
 
-/// The board, and what it prints.
+/// The board and its output.
 struct Monitor {
     running: Running,
     lines: Receiver<String>,
@@ -98,7 +98,7 @@ impl Monitor {
         }
     }
 
-    /// The next window that the board names.
+    /// Returns the next window in the board's output.
     fn named(&self) -> Named {
         loop {
             let line = self.lines.recv_timeout(TIMEOUT).expect("a line");
@@ -108,7 +108,7 @@ impl Monitor {
         }
     }
 
-    /// The round of the model that was in flash at the start.
+    /// Returns the round of the model in flash at the start.
     fn restored(&self) -> u32 {
         let line = self.lines.recv_timeout(TIMEOUT).expect("a line");
         let round = line.strip_prefix("restored the model of round ");
@@ -117,7 +117,7 @@ impl Monitor {
     }
 }
 
-/// The board knows its own model: the coordinator tells it that of the experiment.
+/// The board knows its own model, and the coordinator sends the name of the experiment's model.
 #[test]
 fn a_board_that_is_refused_names_the_model_of_the_experiment() {
     let board = named(CORTEX_M4F);
@@ -158,7 +158,7 @@ fn a_board_predicts_with_its_model_after_each_of_100_resets() {
     let mut pauses = Words(2_026);
     let mut rounds = std::collections::BTreeSet::new();
     for reset in 0..RESETS {
-        // Up to .26 s. Every tenth time a round has time enough to end.
+        // Up to 0.26 s. Every tenth time, a round has enough time to end.
         let rest = if reset % 10 == 9 { 1_500 } else { 0 };
         thread::sleep(Duration::from_micros((pauses.next() >> 14).into()));
         thread::sleep(Duration::from_millis(rest));
@@ -172,7 +172,7 @@ fn a_board_predicts_with_its_model_after_each_of_100_resets() {
         rounds.insert(restored);
     }
     let outcome = wait(serve, arguments).success();
-    // How many depends on the machine.
+    // The number depends on the machine.
     assert!(rounds.len() > 1, "resets in rounds {rounds:?} only");
     assert!(!part_of(&place, "served", 0).0.is_empty(), "{outcome}");
     assert_is_the_simulation(&place, "served");
@@ -185,7 +185,8 @@ fn a_board_predicts_with_its_model_after_each_of_100_resets() {
     assert_eq!(named, predicted(&place, round));
 }
 
-/// What `smolfed predict` says of the first windows, with the model that the round started from.
+/// Returns the output of `smolfed predict` for the first windows, with the model at the start of
+/// the round.
 fn predicted(place: &Place, round: u32) -> Vec<Named> {
     let rounds = std::fs::read_to_string(place.path("served/participation.jsonl")).unwrap();
     let before: Vec<&str> = rounds.lines().take(round as usize).collect();
@@ -194,7 +195,7 @@ fn predicted(place: &Place, round: u32) -> Vec<Named> {
         "run served/config.toml --set rounds={round} --participation before.jsonl --out before"
     );
     place.smolfed(&call).success();
-    // Pixels have levels up to 16, in units of which the scale is: exact.
+    // Pixels have levels up to 16, which are the units of the scale: exact.
     let row = |window: &[f32; FEATURES]| window.map(|x| (16.0 * x).to_string()).join(",");
     let rows: Vec<String> = windows(8).iter().map(row).collect();
     let names: Vec<String> = (0..FEATURES).map(|pixel| format!("p{pixel}")).collect();

@@ -1,5 +1,5 @@
-//! A network on an emulated Cortex-M4F, on devices that are processes, and on simulated ones, in
-//! one federation; a device with another network is refused.
+//! A network on an emulated Cortex-M4F, on device processes, and on simulated devices, in one
+//! federation. A device with another network is refused.
 
 use super::Running;
 use crate::boards::{CORTEX_M4F, firmware, named};
@@ -17,7 +17,7 @@ fn a_network_on_a_board_and_on_devices_gives_the_model_of_the_simulation() {
     let place = Place::new();
     place.write("windows.csv", windows());
     place.write("experiment.toml", EXPERIMENT);
-    // As many features, classes and parameters, but not the same.
+    // The same number of features, classes and parameters, but another network.
     place.write("other.toml", EXPERIMENT.replace("[1, 2]", "[1, 3]"));
     let provision = |file: &str, out: &str| {
         let call = format!("provision {file} --devices 0..4 --out {out} --with-data --seed 7");

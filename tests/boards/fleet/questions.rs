@@ -1,4 +1,4 @@
-//! Boards that answer questions, among devices and simulated ones that do.
+//! Boards that answer questions, among real and simulated devices.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use crate::fleet::questions::answers;
 use crate::fleet::{FULL, wait};
 use crate::program::Place;
 
-/// A board's answer has the bits of the simulator's.
+/// A board's answer has the same bits as the simulator's.
 #[test]
 fn emulated_boards_answer_questions() {
     let boards = [CORTEX_M4F, "riscv-virt"].map(named);

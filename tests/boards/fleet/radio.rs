@@ -1,5 +1,5 @@
-//! A board behind a radio like LoRaWAN's: packets of 51 bytes, and one comes down only after one
-//! went up.
+//! A board behind a radio like LoRaWAN's: packets have 51 bytes, and each downlink packet needs an
+//! uplink packet before it.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use crate::fleet::radio::{Air, Radio};
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// Seconds from one end to the other: `SMOLFED_RADIO_DELAY`, or a fraction of one, which costs the
-/// same packets in less time.
+/// Returns the one-way delay: `SMOLFED_RADIO_DELAY` in seconds, or a fraction of a second, which
+/// costs the same packets in less time.
 fn delay() -> Duration {
     let given = std::env::var("SMOLFED_RADIO_DELAY").ok();
     let seconds = given.map_or(0.1, |text| text.parse().expect("seconds"));

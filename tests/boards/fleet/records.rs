@@ -1,15 +1,15 @@
-//! Boards whose records have samples that they cannot train on.
+//! Boards whose records have unusable samples.
 
 use super::refusal;
 use crate::boards::{CORTEX_M4F, firmware, named};
 use crate::program::Place;
 
-/// What the client for 64 features and ten classes prints with the record of this experiment.
+/// Returns the output of the client for 64 features and ten classes with this experiment's record.
 fn printed(settings: &str) -> Option<String> {
     let board = named(CORTEX_M4F);
     let (program, _) = firmware(board, "client")?;
     let place = Place::new();
-    // 64 features, and twelve classes of which each device has all.
+    // 64 features, and twelve classes on each device.
     let columns: Vec<String> = (0..64).map(|column| format!("x{column}")).collect();
     let mut table = format!("device,{},class,value\n", columns.join(","));
     for row in 0..48 {
@@ -23,7 +23,7 @@ fn printed(settings: &str) -> Option<String> {
     Some(refusal(board, &program, &record, &ledger))
 }
 
-/// The settings of an experiment on the table.
+/// Returns the settings of an experiment on the table.
 fn of_table(more: &str) -> String {
     format!(
         "--set data.source=csv --set data.path=table.csv --set data.device_column=device {more}"

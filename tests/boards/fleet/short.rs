@@ -1,11 +1,11 @@
-//! A board that takes models in 16 bits, and as differences to the model before.
+//! A board that accepts models in 16 bits, and as differences from the previous model.
 
 use super::Running;
 use crate::boards::{CORTEX_M4F, firmware_with, named};
 use crate::fleet::{FULL, assert_is_the_simulation, part_of, wait};
 use crate::program::Place;
 
-/// The coordinator's bits are the board's, in floating point and in integers.
+/// Coordinator and board have the same bits, in floating point and in integers.
 #[test]
 fn an_emulated_board_takes_short_models() {
     let board = named(CORTEX_M4F);

@@ -1,6 +1,6 @@
-//! A project of `firmware-example/template/` with a sensor of its own, on an emulated Cortex-M4F,
-//! and simulated devices: the recipe comes from `smolfed data recipe`. In integers another board
-//! has firmware in C.
+//! A project of `firmware-example/template/` with its own sensor, on an emulated Cortex-M4F, with
+//! simulated devices. The recipe comes from `smolfed data recipe`. In integers, another board runs
+//! firmware in C.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -17,7 +17,7 @@ const CLASSES: i32 = 5;
 /// Rows of a recording: three windows.
 const ROWS: i32 = 64;
 
-/// In units of 256 counts.
+/// Units of 256 counts.
 const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
     [data]\nsource = \"csv\"\npath = \"motion.csv\"\nlabel = \"exercise\"\n\
     device_column = \"who\"\ntest = 0\nscale = { mean = [0, 0, -3], std = [1024, 1024, 3.2] }\n\
@@ -27,7 +27,7 @@ const EXPERIMENT: &str = "method = \"dp-fed-ls\"\nrounds = 3\n\
     [cohort]\nsampling = \"full\"\n\
     [privacy]\nnoise_multiplier = 0.5\nclip_norm = 1.0\n";
 
-/// What a sensor of three channels counts, made up.
+/// Returns the simulated counts of a sensor with three channels.
 fn counts(device: i32, class: i32, row: i32) -> [i32; 3] {
     [0, 1, 2].map(|channel| {
         let at = (row * (3 + class) + channel * 17 + device * 11) % 97;
@@ -35,7 +35,7 @@ fn counts(device: i32, class: i32, row: i32) -> [i32; 3] {
     })
 }
 
-/// The same in the unit of the experiment, a recording for each class of each device.
+/// Returns the counts in the experiment's unit, with one recording per class and device.
 fn table() -> String {
     let mut rows = String::from("who,exercise,a,b,c\n");
     for device in 0..DEVICES {
@@ -49,7 +49,7 @@ fn table() -> String {
     rows
 }
 
-/// The function that a user writes: here it replays the recordings of device 0, and ends.
+/// Returns the user-written function, which here replays the recordings of device 0 and ends.
 fn sensor() -> String {
     let mut rows = String::new();
     for class in 0..CLASSES {
@@ -63,7 +63,7 @@ fn sensor() -> String {
     )
 }
 
-/// Whether rustup has a library for the target. It has none where another toolchain built the
+/// Returns whether rustup has a library for the target. It has none if another toolchain built the
 /// firmware.
 fn has_library(target: &str) -> bool {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
@@ -78,7 +78,7 @@ fn has_library(target: &str) -> bool {
     found
 }
 
-/// Makes the project with recipe and sensor, and builds it. `None` without a library of rustup.
+/// Creates the project with recipe and sensor, and builds it. `None` without a library of rustup.
 fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let board = named(CORTEX_M4F);
@@ -88,7 +88,7 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
     let project = place.path("project");
     let cargo = |folder: &Path, arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO"));
-        // Flags for the host are not meant for the board.
+        // Host flags do not apply to the board.
         command
             .current_dir(folder)
             .env_remove("RUSTFLAGS")
@@ -97,7 +97,7 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{arguments:?}: {errors}");
     };
-    // Each has its own name: tests may be processes, whose programs lie in one folder.
+    // Each has its own name: tests may be processes, and their programs share one folder.
     let name = format!("smolfed-client-{arithmetic}");
     let of_name = [
         format!("project-name={name}"),
@@ -142,7 +142,7 @@ fn build(place: &Place, arithmetic: &str, recipe: &str) -> Option<PathBuf> {
     Some(programs.join(name))
 }
 
-/// The sensor of the firmware in C: it replays the recordings of device 1.
+/// Writes the C firmware's sensor, which replays the recordings of device 1.
 fn sensor_in_c(examples: &Path, recipe: &str) {
     let windows = 3 * CLASSES;
     let header = format!(
@@ -173,7 +173,7 @@ fn sensor_in_c(examples: &Path, recipe: &str) {
     }
 }
 
-/// The firmware in C for the second board, if the library is there.
+/// Builds the C firmware for the second board, if the library exists.
 fn build_in_c(place: &Place) -> Option<PathBuf> {
     let recipe = place.smolfed("data recipe experiment.toml --c").success();
     c::compile(place, CORTEX_M4F, |examples| {
@@ -181,8 +181,8 @@ fn build_in_c(place: &Place) -> Option<PathBuf> {
     })
 }
 
-/// Trains with a board that has the template's flash, one with firmware in C if that is in
-/// integers, and simulated devices.
+/// Trains with a board with the template's flash, with a C board for integers, and with simulated
+/// devices.
 fn train(arithmetic: &str) {
     let board = named(CORTEX_M4F);
     if firmware(board, "client").is_none() {
