@@ -1,18 +1,18 @@
-//! Numbers that begin where a cache line begins.
+//! Numbers aligned to a cache line.
 //!
-//! A vector of 512 bits fills a line of the cache. Where vectors begin in the middle of lines, each
-//! of them is read from two, and written to two, which takes twice as long. An allocation of `f32`
-//! begins anywhere.
+//! A vector of 512 bits fills a cache line. A vector that starts in the middle of a line is read
+//! from two lines and written to two, which takes twice as long. An allocation of `f32` can start
+//! anywhere.
 
 use std::ops::{Deref, DerefMut};
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Numbers that may lie before the first line that begins in an allocation.
+/// Maximum count of numbers before the first cache line in an allocation.
 const BEFORE: usize = LINE / size_of::<f32>() - 1;
 
-/// A growing memory of numbers, of which the first begins a cache line. It reads as a slice.
-/// Those of a clone begin anywhere, until it is given another length.
+/// A growable memory of numbers that starts at a cache line and reads as a slice. A clone starts
+/// anywhere until it is resized.
 #[derive(Clone, Default)]
 pub struct Aligned {
     memory: Vec<f32>,
@@ -20,17 +20,16 @@ pub struct Aligned {
 }
 
 impl Aligned {
-    /// Gives the memory `len` numbers, whose values mean nothing until they are written.
+    /// Resizes the memory to `len` numbers, whose values are unspecified until written.
     pub fn resize(&mut self, len: usize) {
         let missing = (len + BEFORE).saturating_sub(self.memory.len());
         self.memory.reserve(missing);
-        // It has room for all numbers, so that it stays where it is. An alignment that cannot be
-        // had costs time only.
+        // It has room for all numbers, so it stays in place. A failed alignment costs only time.
         self.start = self.memory.as_ptr().align_offset(LINE).min(BEFORE);
         self.memory.resize(self.start + len, 0.0);
     }
 
-    /// Empties the memory, to be filled with as many numbers as come; these begin anywhere.
+    /// Empties the memory, to be filled with any count of numbers, which may start anywhere.
     pub fn refill(&mut self) -> &mut Vec<f32> {
         self.start = 0;
         self.memory.clear();

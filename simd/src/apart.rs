@@ -1,12 +1,12 @@
-//! A model whose batches are compiled once for each instruction set, not in every loop that takes
-//! steps with them.
+//! A model whose batches are compiled once per instruction set, instead of in every loop that uses
+//! them.
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Parametric, Sums, Then};
 use smolfed_core::samples::Samples;
 
-/// Whether a model scores a sample as `Wx + b`. All that do have the same scores, and the core's
-/// loop over blocks of their gradient takes the step of each block while it is at hand.
+/// Returns whether a model scores a sample as `Wx + b`. All such models have the same scores, and
+/// the core's loop over blocks of their gradient takes the step of each block while it is in cache.
 pub(crate) const fn is_affine<M: Model>() -> bool {
     matches!(
         M::KIND,
@@ -14,9 +14,9 @@ pub(crate) const fn is_affine<M: Model>() -> bool {
     )
 }
 
-/// A model with the results of another, whose gradients are a function: a batch is called, not
-/// inlined. But if something is done to the gradient block by block, the loop that does it has a
-/// batch of its own.
+/// A model with the results of another, whose gradients are a separate function: a batch is called,
+/// not inlined. If something is applied to the gradient block by block, the loop has its own
+/// inlined batch.
 #[derive(Clone, Copy)]
 pub(crate) struct Apart<M>(pub(crate) M);
 
@@ -63,7 +63,7 @@ impl<M: Model> Model for Apart<M> {
         Sums { gradient, loss }: Sums<'_>,
         then: &mut impl Then,
     ) -> Result<(), ModelError> {
-        // The compiler knows the size, and leaves out one of the two.
+        // The compiler knows the size, and removes one of the two branches.
         if const { is_affine::<M>() } && size_of_val(then) > 0 {
             let sums = Sums { gradient, loss };
             return (self.0).add_part(parameters, samples, part, scratch, sums, then);
@@ -112,7 +112,7 @@ impl<M: Model> Model for Apart<M> {
     }
 }
 
-/// With the widest vectors of this machine.
+/// Calls the function with the widest vectors of this machine.
 #[inline(never)]
 fn call<F: NullaryFnOnce>(function: F) -> F::Output {
     Arch::new().dispatch(function)

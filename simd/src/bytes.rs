@@ -1,56 +1,55 @@
-//! Bytes as numbers, of pixels above all.
+//! Bytes as numbers, mainly for pixels.
 
 use pulp::{Arch, NullaryFnOnce};
 
 /// Values of a byte.
 const BYTES: usize = 256;
 
-/// The number that each byte stands for.
+/// A number for each byte.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Levels {
     numbers: [f32; BYTES],
-    /// If there is one: vectors compute faster than they look up.
+    /// The line of the numbers, if there is one: vectors compute faster than they look up.
     line: Option<Line>,
 }
 
-/// A line on which the numbers of all bytes lie, once rounded.
+/// A line through the numbers of all bytes, rounded once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Line {
-    /// Between the numbers of two neighbours.
+    /// Difference between two neighbouring numbers.
     pub slope: f64,
-    /// The number of byte 0.
+    /// Number of byte 0.
     pub intercept: f64,
 }
 
 impl Levels {
-    /// From the number of each byte.
+    /// Creates levels from the number of each byte.
     #[must_use]
     pub fn new(numbers: [f32; BYTES]) -> Self {
         let line = line(&numbers);
         Self { numbers, line }
     }
 
-    /// The number of each byte.
+    /// Returns the number of each byte.
     #[must_use]
     pub const fn numbers(&self) -> &[f32; BYTES] {
         &self.numbers
     }
 
-    /// The line that rounds to these numbers, if there is one.
+    /// Returns the line that rounds to these numbers, if there is one.
     #[must_use]
     pub const fn line(&self) -> Option<Line> {
         self.line
     }
 
-    /// The number of a byte.
+    /// Returns the number of a byte.
     #[inline]
     #[must_use]
     pub fn get(&self, byte: u8) -> f32 {
         self.numbers[usize::from(byte)]
     }
 
-    /// Writes the number of each byte over the common length; the bits are those of
-    /// [`get`](Self::get).
+    /// Writes the number of each byte over the common length, with the bits of [`get`](Self::get).
     #[inline(never)]
     pub fn write(&self, bytes: &[u8], numbers: &mut [f32]) {
         match self.line {
@@ -90,7 +89,7 @@ impl NullaryFnOnce for WriteBytes<'_> {
     }
 }
 
-/// Rounded once as a double and once as a float.
+/// Returns the value on the line, rounded once as a double and once as a float.
 #[inline(always)]
 fn on_line(line: Line, byte: u8) -> f32 {
     (f64::from(byte) * line.slope + line.intercept) as f32
@@ -113,11 +112,11 @@ impl NullaryFnOnce for Write<'_> {
     }
 }
 
-/// A line that rounds to these numbers.
+/// Returns a line that rounds to these numbers.
 ///
-/// Number i is what is rounded from between l(i) and h(i), its neighbours' middles. With the
+/// Values between l(i) and h(i), the midpoints to its neighbours, round to number i. With the
 /// intercept eliminated, a slope fits if it is at least (l(j) − h(i)) / (j − i) and at most
-/// (h(j) − l(i)) / (j − i) for all i < j. The middle of what is allowed is taken, and tried.
+/// (h(j) − l(i)) / (j − i) for all i < j. The midpoint of the allowed range is tried.
 fn line(numbers: &[f32; BYTES]) -> Option<Line> {
     let middle = |a: f32, b: f32| (f64::from(a) + f64::from(b)) / 2.0;
     let low = numbers.map(|number| middle(number.next_down(), number));
@@ -161,7 +160,7 @@ mod tests {
     }
 
     proptest! {
-        /// What was scaled in double precision lies on a line, and the line has its bits.
+        /// Values scaled in double precision lie on a line with the same bits.
         #[test]
         fn a_line_is_found_where_there_is_one(mean in -300f64..300.0, std in 1e-3f64..300.0) {
             let scaled = |byte: usize| ((byte as f64 - mean) / std) as f32;
@@ -170,7 +169,7 @@ mod tests {
             prop_assert_eq!(written(&levels), bits(levels.numbers()));
         }
 
-        /// Whatever the numbers are, they are written.
+        /// Any numbers are written correctly.
         #[test]
         fn numbers_off_every_line_are_looked_up(bend in 0usize..250, bound in 0f32..100.0) {
             let clipped = |byte: usize| if byte < bend { 1.0 } else { bound - byte as f32 };

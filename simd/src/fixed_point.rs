@@ -1,4 +1,4 @@
-//! Local training in integers with the widest vectors of this machine: the core's code, and its
+//! Local training in integers with the widest vectors of this machine, with the core's code and
 //! bits.
 
 use pulp::{Arch, NullaryFnOnce};
@@ -10,12 +10,12 @@ use smolfed_core::model::{Linear, Logistic, Softmax};
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError};
 
-/// A model whose training on features of a type is compiled here.
+/// A model whose training on features of a type is compiled in this crate.
 pub trait FixedPointKernels<X: Feature>: FixedPointModel {
-    /// [`local_update`].
+    /// Runs [`local_update`].
     ///
     /// # Errors
-    /// [`TrainError`], as there.
+    /// [`TrainError`], as for that function.
     fn fixed_point_update(
         &self,
         samples: &FixedPointSlice<'_, X, Self::FixedPointTarget>,
@@ -27,8 +27,8 @@ pub trait FixedPointKernels<X: Feature>: FixedPointModel {
     ) -> Result<FixedPointReport, TrainError>;
 }
 
-/// Compiles the training of a model on features of a type. A macro, because generic functions would
-/// be compiled in the crates that call them; and not inlined for the same reason.
+/// Compiles the training of a model on features of a type. It is a macro and not inlined, because
+/// generic functions would be compiled in the calling crates.
 macro_rules! kernels {
     ($model:ty, $feature:ty) => {
         impl FixedPointKernels<$feature> for $model {
@@ -63,8 +63,8 @@ kernels!(Logistic<usize>, i16);
 kernels!(Softmax<usize, usize>, i8);
 kernels!(Softmax<usize, usize>, i16);
 
-/// The arguments of [`local_update`]: a closure would not be inlined into the code that is compiled
-/// for wider vectors.
+/// The arguments of [`local_update`]. A closure would not be inlined into the code compiled for
+/// wider vectors.
 struct LocalUpdate<'a, M: FixedPointModel, X> {
     model: &'a M,
     samples: &'a FixedPointSlice<'a, X, M::FixedPointTarget>,
@@ -92,9 +92,9 @@ impl<M: FixedPointModel, X: Feature> NullaryFnOnce for LocalUpdate<'_, M, X> {
     }
 }
 
-/// Features that are rounded here.
+/// A feature type with rounding in this crate.
 pub trait RoundedFeature: Feature {
-    /// [`round_feature`] of each; returns how many are saturated.
+    /// Applies [`round_feature`] to each feature. Returns the number of saturated features.
     fn round_each(features: &[f32], scale: FeatureScale, rounded: &mut [Self]) -> u64;
 }
 
@@ -150,7 +150,7 @@ mod tests {
 
     type Run = (FixedPointReport, Vec<i32>);
 
-    /// Training with the vectors of this machine, and with the code of boards.
+    /// Trains with the vectors of this machine, and with the code of boards.
     fn both<X: Feature, M: FixedPointKernels<X>>(
         model: &M,
         features: &[X],
@@ -187,7 +187,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
-        /// Any shape: the same integers with any vectors.
+        /// Any shape gives the same integers with any vectors.
         #[test]
         fn all_widths_have_the_same_bits(
             features in 1_usize..150, classes in 1_usize..13, count in 1_usize..30,

@@ -10,12 +10,12 @@ use smolfed_core::train::{self, LocalTraining, TrainError, TrainReport, Workspac
 use crate::Rows;
 use crate::apart::{Apart, is_affine};
 
-/// A model whose kernels are compiled here.
+/// A model whose kernels are compiled in this crate.
 pub trait Kernels: Model {
-    /// [`train::local_update`].
+    /// Runs [`train::local_update`].
     ///
     /// # Errors
-    /// [`TrainError`], as there.
+    /// [`TrainError`], as for that function.
     fn local_update(
         &self,
         samples: &Rows<'_, Self::Target>,
@@ -25,10 +25,10 @@ pub trait Kernels: Model {
         work: Workspace<'_>,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`personal::descend`], or [`personal::descend_released`]: see [`Steps`].
+    /// Runs [`personal::descend`] or [`personal::descend_released`]: see [`Steps`].
     ///
     /// # Errors
-    /// [`TrainError`], as there.
+    /// [`TrainError`], as for those functions.
     fn descend(
         &self,
         samples: &Rows<'_, Self::Target>,
@@ -38,10 +38,10 @@ pub trait Kernels: Model {
         memory: StepMemory<'_>,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`Model::batch_scores`].
+    /// Computes [`Model::batch_scores`].
     ///
     /// # Errors
-    /// [`ModelError`], as there.
+    /// [`ModelError`], as for that function.
     fn row_scores(
         &self,
         parameters: &[f32],
@@ -51,29 +51,29 @@ pub trait Kernels: Model {
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
 
-    /// The losses of samples from their scores; see [`Model::losses_in_place`].
+    /// Computes the losses of samples from their scores: see [`Model::losses_in_place`].
     ///
-    /// * Shape: an entry of `losses` for each of `targets`.
+    /// * Shape: `losses` has one entry for each of `targets`.
     fn row_losses(&self, scores: &mut [f32], targets: &[Self::Target], losses: &mut [f32]);
 }
 
-/// How the local steps of a personal model go.
+/// Settings of a personal model's local steps.
 pub struct Steps<'a> {
-    /// How long, and how far each.
+    /// Number and size of the steps.
     pub settings: &'a PersonalTraining,
-    /// What pulls the model.
+    /// Anchor that pulls the model.
     pub anchor: Option<&'a Anchor<'a>>,
-    /// What becomes of the shared part of each gradient; the anchor is then left out.
+    /// Release of the shared part of each gradient. The anchor is then ignored.
     pub release: Option<&'a mut GradientRelease<'a>>,
 }
 
-/// What becomes of the shared part of a gradient.
+/// Release of the shared part of a gradient.
 pub type GradientRelease<'a> = dyn FnMut(&mut [f32]) -> Result<(), TrainError> + 'a;
 
 /// Compiles the kernels of a model.
 ///
-/// A macro, because generic functions would be compiled in the crates that call them; and not
-/// inlined for the same reason. Every model is [`Apart`]: its loops share one batch.
+/// It is a macro and not inlined, because generic functions would be compiled in the calling
+/// crates. Every model is [`Apart`]: its loops share one batch.
 macro_rules! kernels {
     ($model:ty) => {
         impl Kernels for $model {
@@ -154,11 +154,11 @@ macro_rules! kernels {
 
 smolfed_core::each_model!(kernels);
 
-/// Fine-tuning by symmetrised Kullback-Leibler divergence: [`personal::descend`] of a [`Distilled`]
+/// Fine-tunes by symmetrised Kullback-Leibler divergence: [`personal::descend`] of a [`Distilled`]
 /// model.
 ///
 /// # Errors
-/// [`TrainError`], as there.
+/// [`TrainError`], as for that function.
 #[inline(never)]
 pub fn distil(
     model: &Distilled<'_, usize, usize>,
@@ -182,7 +182,7 @@ pub fn distil(
     })
 }
 
-/// The scores `Wx + b`, whatever the loss.
+/// Computes the scores `Wx + b`, which do not depend on the loss.
 #[inline(never)]
 fn affine_scores(
     layer: Softmax<usize, usize>,
@@ -247,8 +247,8 @@ impl<M: Model, S: Samples<Target = M::Target>> NullaryFnOnce for Descend<'_, '_,
     }
 }
 
-/// The arguments of [`train::local_update`]. A closure would not be inlined into the code that is
-/// compiled for wider vectors; a method marked to be inlined is.
+/// The arguments of [`train::local_update`]. A closure would not be inlined into the code compiled
+/// for wider vectors, but a method marked for inlining is.
 pub(crate) struct LocalUpdate<'a, M: Model> {
     pub(crate) model: &'a M,
     pub(crate) samples: &'a Rows<'a, M::Target>,

@@ -1,24 +1,24 @@
-//! The kernels of [`smolfed_core`] for desktops: the same source, compiled for wider vectors as
-//! well and chosen at run time. The bits are the same with any of them, except in [`span`], which
-//! is for simulations that do without.
+//! Desktop kernels of [`smolfed_core`]: the same source, also compiled for wider vectors and
+//! selected at run time. The bits are the same for all of them, except in [`span`], which is for
+//! simulations that do not need the same bits.
 //!
-//! A separate crate, in one codegen unit, because the kernels are generic: they are
-//! compiled where they are first named with all types, and must be inlined whole there. It changes
-//! rarely, so that a change of the runner does not compile them again.
+//! A separate crate, in one codegen unit, because the kernels are generic: they are compiled where
+//! they are first named with all types, and must be fully inlined there. It rarely changes, so a
+//! change of the runner does not recompile them.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! | --- | --- |
-//! | [`aligned`] | numbers that begin where a cache line begins |
+//! | [`aligned`] | numbers aligned to a cache line |
 //! | [`bytes`] | bytes as numbers |
-//! | [`rows`] | a device's samples: some rows of data that many devices share |
+//! | [`rows`] | a device's samples: some rows of data shared by many devices |
 //! | [`kernels`] | local training and scores of each model on them |
 //! | [`fixed_point`] | local training in integers |
 //! | [`span`] | local training in the span of a device's samples: `fast` arithmetic |
 //! | [`quantize`] | rounding to the grid, its check and the sum |
-//! | [`network`] | encoders that learn without labels |
-//! | [`masks`] | the masks of many updates added up |
+//! | [`network`] | encoders trained without labels |
+//! | [`masks`] | sums of the masks of many updates |
 //! | [`mixture`] | filtered vectors: sums over them, and their mixtures |
-//! | [`words`] | random streams, several blocks at once |
+//! | [`words`] | random streams, several blocks at a time |
 #![forbid(unsafe_code)]
 #![cfg_attr(test, allow(clippy::float_cmp, reason = "tests compare exact results"))]
 

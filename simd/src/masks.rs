@@ -1,5 +1,5 @@
-//! The masks of many updates added up: those of [`RoundKey::masks`](smolfed_core::mask::RoundKey),
-//! from key streams that are made sixteen blocks at a time.
+//! Sums of the masks of many updates. Equals [`RoundKey::masks`](smolfed_core::mask::RoundKey),
+//! with key streams generated sixteen blocks at a time.
 
 use rand_core::Rng;
 use smolfed_core::mask::{MAX_WIDTH, RoundKey};
@@ -7,10 +7,10 @@ use zeroize::Zeroizing;
 
 use crate::words::Words;
 
-/// Adds up masks; the key stream of a device at a time is overwritten when this is dropped.
+/// Adds up masks. Drop overwrites the key stream, which belongs to one device at a time.
 pub struct MaskSum {
     width: u32,
-    /// The key stream of a device, and words behind it that no mask has a bit of.
+    /// The key stream of a device, followed by words that no mask uses.
     words: Zeroizing<Vec<u32>>,
 }
 
@@ -21,8 +21,8 @@ impl core::fmt::Debug for MaskSum {
 }
 
 impl MaskSum {
-    /// For masks of `width` bits, 1 to [`MAX_WIDTH`], of other widths the nearest, on `length`
-    /// entries.
+    /// Creates a sum for masks of `width` bits on `length` entries. A width outside 1 to
+    /// [`MAX_WIDTH`] is replaced by the nearest one.
     #[must_use]
     pub fn new(width: u32, length: usize) -> Self {
         let width = width.clamp(1, MAX_WIDTH);
@@ -33,8 +33,8 @@ impl MaskSum {
         }
     }
 
-    /// Adds the masks of a device in a round to `sum`, modulo 2⁶⁴: at most as many entries as were
-    /// announced.
+    /// Adds the masks of a device in a round to `sum`, modulo 2⁶⁴, for at most the announced number
+    /// of entries.
     pub fn add(&mut self, key: &RoundKey, sum: &mut [i64]) {
         let mut stream = Words::of_state(key.state());
         let used = (sum.len() * self.width as usize).div_ceil(32);

@@ -1,15 +1,15 @@
-//! Sums over filtered vectors, and their mixtures: what the server's automatic denoising does with
-//! each parameter.
+//! Sums over filtered vectors, and their mixtures: the server's automatic denoising for each
+//! parameter.
 //!
-//! Entries are in single precision, sums in double precision: entry i of a slice is added in lane i
-//! modulo 16 and lanes are added in order, whatever the width of the machine.
+//! Entries are in single precision, sums in double precision. Entry i of a slice is added in lane i
+//! modulo 16, and lanes are added in order, regardless of the machine's vector width.
 
 use pulp::{Arch, NullaryFnOnce};
 
-/// Sums that are added up side by side.
+/// Number of parallel sums.
 const LANES: usize = 16;
 
-/// ⟨a, f − g⟩ and ‖f − g‖².
+/// Returns ⟨a, f − g⟩ and ‖f − g‖².
 ///
 /// * Shape: three slices of one length.
 #[inline(never)]
@@ -18,7 +18,7 @@ pub fn evidence(a: &[f32], f: &[f32], g: &[f32]) -> [f64; 2] {
     Arch::new().dispatch(Evidence { a, f, g })
 }
 
-/// ‖x − y‖².
+/// Returns ‖x − y‖².
 ///
 /// * Shape: two slices of one length.
 #[must_use]
@@ -27,14 +27,14 @@ pub fn square_distance(x: &[f32], y: &[f32]) -> f64 {
     squares
 }
 
-/// ‖x‖².
+/// Returns ‖x‖².
 #[inline(never)]
 #[must_use]
 pub fn squares(x: &[f32]) -> f64 {
     Arch::new().dispatch(Squares { x })
 }
 
-/// Adds `rate` · `steps` to `sum`, and takes `mean` to `decay` · `mean` + (1 − `decay`) · `sum`.
+/// Adds `rate` · `steps` to `sum`, and sets `mean` to `decay` · `mean` + (1 − `decay`) · `sum`.
 ///
 /// * Shape: three slices of one length.
 #[inline(never)]
@@ -138,7 +138,7 @@ mod tests {
     use proptest::{collection::vec, prelude::*};
 
     proptest! {
-        /// The sums are those of the entries, and those of any width.
+        /// The sums equal those of the entries at any width.
         #[test]
         fn sums_are_sums(rows in vec([-1f32..1.0, -1f32..1.0, -1f32..1.0], 0..100)) {
             let [a, f, g] = [0, 1, 2].map(|k| rows.iter().map(|row| row[k]).collect::<Vec<_>>());

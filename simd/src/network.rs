@@ -1,4 +1,4 @@
-//! Encoders that learn without labels, with the widest vectors of this machine.
+//! Encoders trained without labels, with the widest vectors of this machine.
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::contrast::{Projection, Representation};
@@ -13,13 +13,13 @@ pub enum Network {
     Linear(Projection<usize, usize>),
     /// One hidden layer.
     Hidden(Encoder<usize, usize, usize>),
-    /// Layers, whose last results are the representation.
+    /// Layers whose last results are the representation.
     Layers(Sequential),
 }
 
 impl Network {
-    /// The parameters before the first round: draws from the run's own stream, which depend on no
-    /// data.
+    /// Returns the parameters before the first round, drawn from the run's stream and independent
+    /// of data.
     #[must_use]
     pub fn initial(&self, root: &Root) -> Vec<f32> {
         let mut parameters = vec![0.0; self.parameter_count()];
@@ -31,10 +31,10 @@ impl Network {
         match self {
             Self::Linear(map) => map.initialise(&mut parameters, &mut rng),
             Self::Hidden(network) => {
-                // The length fits: it is the network's own.
+                // The length fits, since it comes from the network.
                 let _ = network.initialise(&mut parameters, &mut rng);
-                // A network for classes starts with an upper layer of zeros; representations that
-                // are all zero would have no gradient.
+                // A network for classes starts with an upper layer of zeros, but all-zero
+                // representations would have no gradient.
                 let (hidden, width) = (network.hidden_count(), self.output_count());
                 let upper = (self.feature_count() + 1) * hidden;
                 let weights = parameters.get_mut(upper..upper + hidden * width);
@@ -98,7 +98,7 @@ impl Representation for Network {
         }
     }
 
-    // Once a batch: no vectors are needed.
+    // Called once per batch, so no vectors are needed.
     fn begin(&self, parameters: &[f32], hidden: &mut [f32]) -> Result<(), ModelError> {
         match self {
             Self::Linear(map) => map.begin(parameters, hidden),
@@ -152,8 +152,8 @@ impl Representation for Network {
     }
 }
 
-/// The arguments of [`Representation::forward`]. A closure would not be inlined into the code that
-/// is compiled for wider vectors; a method marked to be inlined is.
+/// The arguments of [`Representation::forward`]. A closure would not be inlined into the code
+/// compiled for wider vectors, but a method marked for inlining is.
 struct Forward<'a> {
     network: &'a Network,
     parameters: &'a [f32],

@@ -1,27 +1,27 @@
-//! Rounding to the grid, its check and the sum, with the widest vectors of this machine: the same
-//! integers as in [`smolfed_core::quantize`].
+//! Rounding to the grid, the bound check and the sum, with the widest vectors of this machine and
+//! the same integers as [`smolfed_core::quantize`].
 //!
-//! What is usual is done here: an update whose entries are within the clip norm and whose integers
-//! are within the bound. Everything else, which is repaired or refused, is left to the core.
+//! This module handles the usual case: an update with entries within the clip norm and integers
+//! within the bound. The core repairs or refuses everything else.
 
 use pulp::{Arch, NullaryFnOnce};
 use smolfed_core::quantize::{Grid, QuantizeError};
 
-/// Integers whose squares are summed at once: of at most 2²⁴ each, they stay below 2⁶².
+/// Count of integers whose squares are summed at once: if they are at most 2²⁴, below 2⁶².
 const BLOCK: usize = 1 << 13;
-/// The largest integer of an entry within the clip norm, on the finest grid.
+/// Largest integer of an entry within the clip norm, on the finest grid.
 const MAX_INTEGER: u32 = 1 << 24;
 
-/// [`Grid::quantize_into`].
+/// Computes [`Grid::quantize_into`].
 ///
 /// # Errors
-/// [`QuantizeError`], as there.
+/// [`QuantizeError`], as for that method.
 pub fn quantize_into(
     grid: &Grid,
     update: &[f32],
     integers: &mut [i32],
 ) -> Result<(), QuantizeError> {
-    // On a finer grid some numbers without a hidden bit would not be 0.
+    // On a finer grid, some subnormal numbers would not be 0.
     let is_usual = grid.step() >= f64::from(f32::MIN_POSITIVE);
     let round = Round {
         grid,
@@ -34,10 +34,10 @@ pub fn quantize_into(
     grid.quantize_into(update, integers)
 }
 
-/// [`Grid::check`].
+/// Runs [`Grid::check`].
 ///
 /// # Errors
-/// [`QuantizeError`], as there.
+/// [`QuantizeError`], as for that method.
 pub fn check(grid: &Grid, integers: &[i32]) -> Result<(), QuantizeError> {
     match Arch::new().dispatch(Check { grid, integers }) {
         true => Ok(()),
@@ -45,13 +45,13 @@ pub fn check(grid: &Grid, integers: &[i32]) -> Result<(), QuantizeError> {
     }
 }
 
-/// `sum[i] += integers[i]` over the common length.
+/// Adds `integers[i]` to `sum[i]` over the common length.
 #[inline(never)]
 pub fn add(sum: &mut [i64], integers: &[i32]) {
     Arch::new().dispatch(Add { sum, integers });
 }
 
-/// Rounds; whether all entries and the sum of squares are within their bounds.
+/// Rounds. Returns whether all entries and the sum of squares are within their bounds.
 struct Round<'a> {
     grid: &'a Grid,
     update: &'a [f32],
@@ -72,8 +72,8 @@ impl NullaryFnOnce for Round<'_> {
         {
             let mut of_block = 0u64;
             for (x, integer) in update.iter().zip(integers) {
-                // Patterns of magnitudes have the order of the magnitudes, infinity and NaN above
-                // all.
+                // Bit patterns of magnitudes have the same order as the magnitudes, with infinity
+                // and NaN at the top.
                 largest = largest.max(x.to_bits() & !(1 << 31));
                 *integer = toward_zero(f64::from(*x) * steps_per_unit);
                 of_block = of_block.wrapping_add(square(*integer));
@@ -86,18 +86,18 @@ impl NullaryFnOnce for Round<'_> {
     }
 }
 
-/// The integer toward zero of x / step, given that number times 1 / step, both rounded, for
-/// |x| ≤ 2²⁴ steps.
+/// Returns the integer toward zero of x / step, given x times 1 / step, both rounded, for |x| ≤ 2²⁴
+/// steps.
 ///
-/// With 24-bit significands m of x and M of the step, |x| / step = (m / M) · 2^k. If k ≥ 0 that is
-/// an integer, or at least 1/M > 2⁻²⁴ below the next. If k < 0 it is below 1 by 2⁻²⁴ at least: for
-/// k = −1, 1 − m / 2M ≥ 1 − (2²⁴ − 1) / 2²⁴ as M ≥ 2²³. The computed quotient is off by less than
-/// 2²⁴ · 2⁻⁵², and its difference to ½ − 2⁻²⁵ by less than 2⁻²⁹ more, together less than 2⁻²⁷.
-/// What is rounded to the nearest integer is thus less than ½ from the integer that is wanted. ∎
+/// With 24-bit significands m of x and M of the step, |x| / step = (m / M) · 2^k. If k ≥ 0, this is
+/// an integer, or at least 1/M > 2⁻²⁴ below the next. If k < 0, it is below 1 by at least 2⁻²⁴: for
+/// k = −1, 1 − m / 2M ≥ 1 − (2²⁴ − 1) / 2²⁴ as M ≥ 2²³. The error of the computed quotient is less
+/// than 2²⁴ · 2⁻⁵², and its difference to ½ − 2⁻²⁵ adds less than 2⁻²⁹, together less than 2⁻²⁷.
+/// The value rounded to the nearest integer is thus less than ½ from the required integer. ∎
 #[inline(always)]
 fn toward_zero(quotient: f64) -> i32 {
     const TO_NEAREST: f64 = 0.5 - 1.0 / (1 << 25) as f64;
-    /// 1.5 · 2⁵²: the lowest bits of its sum with an integer are the integer's.
+    /// 1.5 · 2⁵²: the lowest bits of its sum with an integer equal the integer's.
     const ALIGNED: f64 = 6_755_399_441_055_744.0;
     let aligned = (quotient - TO_NEAREST.copysign(quotient)) + ALIGNED;
     aligned.to_bits() as i32
@@ -119,14 +119,14 @@ impl NullaryFnOnce for Check<'_> {
     }
 }
 
-/// The sum of the squares, exact or 2⁶⁴ − 1 if integers are at most [`MAX_INTEGER`].
+/// Returns the sum of squares, exact or 2⁶⁴ − 1, if integers are at most [`MAX_INTEGER`].
 #[inline(always)]
 fn squares(integers: &[i32]) -> u64 {
     let mut squares = 0u64;
     for block in integers.chunks(BLOCK) {
         let mut of_block = 0u64;
         for q in block {
-            // Wraps for large integers alone.
+            // Wraps only for large integers.
             of_block = of_block.wrapping_add(square(*q));
         }
         squares = squares.saturating_add(of_block);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of every update, inside the ball or not.
+        /// For every update, inside the ball or not.
         #[test]
         fn rounding_is_the_cores(
             update in vec(-1.5f32..1.5, 0..40),
@@ -192,14 +192,14 @@ mod tests {
             agree(&grid(clip_norm, bits), &update);
         }
 
-        /// Of every pattern that an entry can have.
+        /// For every bit pattern of an entry.
         #[test]
         fn rounding_is_the_cores_for_all_patterns(patterns in vec(any::<u32>(), 1..20)) {
             let update: Vec<f32> = patterns.into_iter().map(f32::from_bits).collect();
             agree(&grid(0.3, 20), &update);
         }
 
-        /// Of the floats next to multiples of the step, where an inexact quotient would show.
+        /// For floats next to multiples of the step, where an inexact quotient would show.
         #[test]
         fn rounding_is_the_cores_next_to_integers(
             clip_norm in prop_oneof![0.1f32..2.0, 1e-30f32..1e-20, 1e20f32..1e30],
@@ -213,7 +213,7 @@ mod tests {
                 let multiple = (share * steps).floor() * grid.step();
                 f32::from_bits((multiple as f32).to_bits().saturating_sub(1) + ulps)
             });
-            // One at a time, as together they would be longer than the clip norm.
+            // One at a time, since together they would exceed the clip norm.
             for x in update.flat_map(|x| [x, -x]) {
                 agree(&grid, &[x]);
             }
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(check(&grid, &[edge, 1]), Err(QuantizeError::OutOfBound));
         assert_eq!(check(&grid, &[-edge - 1]), Err(QuantizeError::OutOfBound));
         assert_eq!(check(&grid, &[i32::MIN; 8]), Err(QuantizeError::OutOfBound));
-        // 2¹³ integers of 2³¹ in a block, whose squares add up to a multiple of 2⁶⁴.
+        // 2¹³ integers of 2³¹ in a block. The sum of their squares is a multiple of 2⁶⁴.
         assert_eq!(
             check(&grid, &[i32::MIN; BLOCK]),
             Err(QuantizeError::OutOfBound)

@@ -1,4 +1,4 @@
-//! A device's samples: some rows of data that many devices share, without a copy.
+//! A device's samples: some rows of data shared by many devices, without a copy.
 
 use std::fmt;
 
@@ -14,9 +14,9 @@ pub struct Rows<'a, T> {
 }
 
 impl<'a, T> Rows<'a, T> {
-    /// The rows numbered `rows` of a table with `feature_count` features a row.
+    /// Creates the rows numbered `rows` of a table with `feature_count` features per row.
     ///
-    /// A row that does not exist has no features, which every model refuses.
+    /// A missing row has no features, and every model refuses it.
     #[must_use]
     pub const fn new(
         features: &'a [f32],
@@ -32,12 +32,12 @@ impl<'a, T> Rows<'a, T> {
         }
     }
 
-    /// The same features, for what looks at nothing else.
+    /// Returns the same features without targets.
     pub(crate) const fn without_targets(&self) -> Rows<'a, ()> {
         Rows::new(self.features, self.feature_count, &[], self.rows)
     }
 
-    /// Row of the table that is sample `index`; one that does not exist if there is none.
+    /// Returns the table row of sample `index`, or a missing row if there is no such sample.
     #[inline(always)]
     fn row(&self, index: usize) -> usize {
         self.rows.get(index).map_or(usize::MAX, |row| *row as usize)

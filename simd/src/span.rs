@@ -1,10 +1,10 @@
-//! Local training of models with linear scores in the span of a device's samples: fast, and not the
-//! bits of a board.
+//! Local training of models with linear scores in the span of a device's samples: fast, but with
+//! other bits than a board.
 //!
-//! Every iterate of local training is `w = w₀ + t·w₀ + p·δ + X'A`: numbers t and p, and A with one
-//! row a sample (class by class here). X are the samples, each with a 1 for the bias; δ = w₀ − a
-//! is not zero where a model a other than w₀ pulls. With S₀ = X w₀', D = X δ', G = XX' and
-//! U = G A, no step touches the features or the parameters:
+//! Every iterate of local training is `w = w₀ + t·w₀ + p·δ + X'A`, with numbers t and p, and A with
+//! one row per sample (here stored by class). X are the samples, each with a 1 for the bias. δ = w₀
+//! − a is nonzero if a model a other than w₀ pulls. With S₀ = X w₀', D = X δ', G = XX' and U = G A,
+//! no step touches the features or the parameters:
 //!
 //! | | |
 //! | --- | --- |
@@ -14,19 +14,19 @@
 //! | the squared norm of the update, p = 0 | t²‖w₀‖² + 2 t ⟨A, S₀⟩ + ⟨A, U⟩ |
 //! | projection by a factor f | t ← f t, A ← f A, U ← f U |
 //!
-//! η is the learning rate, λ the weight decay, μ the strength of the pull, P the derivatives of the
-//! losses by the scores of a batch of b samples.
+//! η is the learning rate, λ the weight decay, μ the strength of the pull, and P are the
+//! derivatives of the losses with respect to the scores of a batch of b samples.
 //!
-//! At the end the update is `t·w₀ + p·δ + X'A`. In exact arithmetic that is what
+//! At the end, the update is `t·w₀ + p·δ + X'A`. In exact arithmetic, this equals the results of
 //! [`train::local_update`](smolfed_core::train::local_update) and
-//! [`personal::descend`](smolfed_core::personal::descend) compute; here multiplications and
-//! additions are fused, sums have as many lanes as the machine's vectors, and the exponential
-//! function is a vector's. The bits therefore depend on the instruction set, but not on threads,
-//! and not on whether a [`Gram`] matrix was kept or made anew.
+//! [`personal::descend`](smolfed_core::personal::descend). Here, multiplications and additions are
+//! fused, sums have as many lanes as the machine's vectors, and the exponential function is
+//! vectorised. The bits therefore depend on the instruction set, but not on threads, nor on whether
+//! a [`Gram`] matrix was cached or recomputed.
 //!
-//! Privacy does not depend on this arithmetic. The update is clipped once more when it is complete,
-//! and what bounds it is the integer check after it was rounded to the grid
-//! ([`smolfed_core::quantize`]), the same for every arithmetic.
+//! Privacy does not depend on this arithmetic. The complete update is clipped once more, and its
+//! bound is enforced by the integer check after rounding to the grid ([`smolfed_core::quantize`]),
+//! the same for every arithmetic.
 
 mod cost;
 mod exp;
@@ -65,23 +65,23 @@ pub struct WithGram<'a, T> {
     pub gram: &'a Gram,
 }
 
-/// A model whose scores are linear in the features, so that it can train in the span of a device's
-/// samples. A model is a line at the end of this file.
+/// A model with linear scores in the features, which can therefore train in the span of a device's
+/// samples. Each model is a line at the end of this file.
 pub trait InSpan: Kernels {
-    /// [`train::local_update`](smolfed_core::train::local_update) up to rounding, from `global`. It
-    /// leaves the update in `update`.
+    /// Computes [`train::local_update`](smolfed_core::train::local_update) up to rounding, from
+    /// `global`. Writes the update to `update`.
     ///
     /// * Shape: both have as many entries as the model.
-    /// * Randomness: `stream` is used as there.
+    /// * Randomness: `stream` is used as in that function.
     /// * Cost: see [`is_cheaper`].
-    /// * Privacy: the update is clipped but carries no noise; it is private until the noise is
+    /// * Privacy: the update is clipped but carries no noise. It is private until the noise is
     ///   added.
-    /// * Bits: those of this machine's instruction set. Gradient smoothing does not stay in the
-    ///   span; `settings.gradient_smoothing` is not looked at.
+    /// * Bits: they depend on this machine's instruction set. Gradient smoothing leaves the span,
+    ///   so `settings.gradient_smoothing` is ignored.
     ///
     /// # Errors
-    /// [`TrainError`], as there, and [`TrainError::Diverged`] also if the square of a norm leaves
-    /// the range of `f32`.
+    /// [`TrainError`], as for that function, and [`TrainError::Diverged`] also if the square of a
+    /// norm leaves the range of `f32`.
     fn update_in_span(
         &self,
         samples: WithGram<'_, Self::Target>,
@@ -92,13 +92,13 @@ pub trait InSpan: Kernels {
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`personal::descend`](smolfed_core::personal::descend) up to rounding, of `local`, which an
-    /// anchor may pull.
+    /// Computes [`personal::descend`](smolfed_core::personal::descend) up to rounding, on `local`,
+    /// with an optional anchor.
     ///
-    /// * As [`Self::update_in_span`]; an anchor's importance is not looked at.
+    /// * As [`Self::update_in_span`]. An anchor's importance is ignored.
     ///
     /// # Errors
-    /// [`TrainError`], as there.
+    /// [`TrainError`], as for that function.
     fn descend_in_span(
         &self,
         samples: WithGram<'_, Self::Target>,
@@ -109,10 +109,10 @@ pub trait InSpan: Kernels {
         buffers: &mut SpanBuffers,
     ) -> Result<TrainReport, TrainError>;
 
-    /// [`Model::batch_scores`] up to rounding.
+    /// Computes [`Model::batch_scores`] up to rounding.
     ///
     /// # Errors
-    /// [`ModelError`], as there.
+    /// [`ModelError`], as for that function.
     fn fused_scores(
         &self,
         parameters: &[f32],
@@ -121,10 +121,10 @@ pub trait InSpan: Kernels {
         scores: &mut [f32],
     ) -> Result<(), ModelError>;
 
-    /// The sum of the losses of samples, up to rounding, from their scores as
-    /// [`Self::fused_scores`] leaves them.
+    /// Returns the sum of the losses of samples, up to rounding, from scores computed by
+    /// [`Self::fused_scores`].
     ///
-    /// * Shape: `scores` has as many entries for each of `targets` as the model has outputs.
+    /// * Shape: for each of `targets`, `scores` has as many entries as the model has outputs.
     fn fused_loss(
         &self,
         scores: &[f32],
@@ -133,7 +133,7 @@ pub trait InSpan: Kernels {
     ) -> f32;
 }
 
-/// Numbers in a vector of this machine. They decide the order of sums, and so the bits.
+/// Returns the lanes of a vector of this machine, which determine the order of sums and the bits.
 #[must_use]
 pub fn lanes() -> usize {
     struct Lanes;
@@ -155,19 +155,19 @@ pub fn lanes() -> usize {
 pub struct SpanBuffers {
     order: Vec<u32>,
     values: Aligned,
-    /// The displacement of a personal model, and what it is pulled away from.
+    /// The displacement of a personal model, and its difference from the anchor.
     moved: Vec<f32>,
     pulled: Vec<f32>,
 }
 
-/// Nothing: device data never reach a log.
+/// Prints no values: device data never reach a log.
 impl std::fmt::Debug for SpanBuffers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("SpanBuffers")
     }
 }
 
-/// Compiles the kernels of a model; see [`Kernels`].
+/// Compiles the kernels of a model: see [`Kernels`].
 macro_rules! in_span {
     ($model:ty) => {
         impl InSpan for $model {
@@ -293,8 +293,8 @@ fn of_descent(settings: &PersonalTraining, anchor: Option<&Anchor<'_>>) -> Desce
     }
 }
 
-/// Clips the complete update. After a projection of every step only rounding is left to clip: the
-/// norms of the steps come from the Gram matrix.
+/// Clips the complete update. After a projection in every step, only rounding remains to be
+/// clipped: the norms of the steps come from the Gram matrix.
 fn finish(
     settings: &LocalTraining,
     update: &mut [f32],
@@ -319,7 +319,7 @@ fn finish(
     Ok(())
 }
 
-/// What is trained, from where, and how.
+/// Model, data, start and settings of a training run.
 struct Job<'a, M: Kernels> {
     model: &'a M,
     samples: &'a Rows<'a, M::Target>,
@@ -331,7 +331,7 @@ struct Job<'a, M: Kernels> {
     descent: Descent,
 }
 
-/// Trains, and leaves the displacement from the start in `out`.
+/// Trains, and writes the displacement from the start to `out`.
 fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     job: Job<'_, M>,
     stream: &mut Stream,
@@ -403,7 +403,7 @@ fn run<M: Residuals<Target: Copy + Default> + Kernels>(
     Ok(report)
 }
 
-/// The rows of the samples, if they and the lengths of the vectors are those of the model.
+/// Returns the rows of the samples, if they and the vector lengths fit the model.
 fn checked_rows<'a, M: Kernels<Target: Copy + Default>>(
     job: &Job<'a, M>,
     out_length: usize,
@@ -429,7 +429,7 @@ fn checked_rows<'a, M: Kernels<Target: Copy + Default>>(
     Ok(rows)
 }
 
-/// Whether the model is one, and each row has its features.
+/// Checks that the model is valid, and that each row has its features.
 fn check_features<M: Kernels>(model: &M, rows: &[&[f32]]) -> Result<(), ModelError> {
     let expected = model.feature_count();
     if expected == 0 || model.output_count() == 0 {
@@ -441,7 +441,7 @@ fn check_features<M: Kernels>(model: &M, rows: &[&[f32]]) -> Result<(), ModelErr
     }
 }
 
-/// [`InSpan::fused_scores`].
+/// Implements [`InSpan::fused_scores`].
 fn score<M: Kernels<Target: Copy + Default>>(
     model: &M,
     parameters: &[f32],
@@ -470,8 +470,8 @@ fn score<M: Kernels<Target: Copy + Default>>(
     Ok(())
 }
 
-/// The scores of rows, at distances `strides` between classes and between samples: compiled once,
-/// for they do not depend on the model.
+/// Computes the scores of rows, at distances `strides` between classes and between samples.
+/// Compiled once, since it does not depend on the model.
 #[inline(never)]
 fn linear_scores(rows: &[&[f32]], parameters: &[f32], strides: [usize; 2], scores: &mut [f32]) {
     Arch::new().dispatch(Scores {
@@ -563,7 +563,7 @@ impl<'i, M: Residuals<Target: Copy + Default> + Kernels> WithSimd for SpanTraini
     }
 }
 
-/// `out = t·w₀ + p·δ + X'A`: compiled once, for it does not depend on the model.
+/// Computes `out = t·w₀ + p·δ + X'A`. Compiled once, since it does not depend on the model.
 #[inline(never)]
 fn displace(displacement: Displacement<'_, '_>) {
     Arch::new().dispatch(displacement);

@@ -18,7 +18,7 @@ use crate::apart::Part;
 use crate::kernels::{LocalUpdate, Scores};
 use crate::{Kernels, Rows, Steps, distil};
 
-/// What kernels are compiled for, as far as this machine has it: SSE2, AVX2, AVX-512; NEON.
+/// Returns the instruction sets available on this machine: SSE2, AVX2, AVX-512; NEON.
 fn widths() -> Vec<Arch> {
     let mut widths = vec![Arch::Scalar, Arch::new()];
     #[cfg(target_arch = "x86_64")]
@@ -30,7 +30,7 @@ fn widths() -> Vec<Arch> {
     widths
 }
 
-/// Deterministic values in [-1, 1) without a generator.
+/// Returns deterministic values in [-1, 1) without a generator.
 fn values(count: usize, salt: u32) -> Vec<f32> {
     let value = |i: u32| (i.wrapping_mul(2_654_435_761) ^ salt).wrapping_mul(2_246_822_519) as i32;
     let unit = 1.0 / (1u32 << 31) as f32;
@@ -41,7 +41,7 @@ fn bits(v: &[f32]) -> Vec<u32> {
     v.iter().map(|x| x.to_bits()).collect()
 }
 
-/// The order of the samples.
+/// Returns the stream for the order of the samples.
 fn stream() -> Stream {
     Root::from_seed(1).stream(StreamId {
         purpose: Purpose::BatchShuffle,
@@ -50,7 +50,7 @@ fn stream() -> Stream {
     })
 }
 
-/// The size of a problem.
+/// Size of a problem.
 #[derive(Clone, Copy, Debug)]
 struct Problem {
     features: usize,
@@ -74,7 +74,7 @@ fn shapes() -> impl Strategy<Value = Problem> {
     })
 }
 
-/// An update, its report and the scores, at one width.
+/// Returns an update, its report and the scores, at one width.
 fn at_width<M: Model<Target: Default>>(
     width: Arch,
     model: &M,
@@ -236,7 +236,7 @@ fn settings() -> PersonalTraining {
     }
 }
 
-/// The model after steps from the same start, and their report.
+/// Returns the model after steps from the same start, and their report.
 fn after<M: Model>(
     model: &M,
     steps: impl FnOnce(&mut [f32], &mut Stream, StepMemory<'_>) -> TrainReport,
@@ -251,7 +251,7 @@ fn after<M: Model>(
     (bits(&local), report)
 }
 
-/// The kernels of a model, which are compiled apart, against the core.
+/// Compares the separately compiled kernels of a model with the core.
 fn has_the_bits_of_the_core<M: Kernels<Target: Default>>(model: &M, targets: &[M::Target]) {
     let (table, count) = (values(FEATURES * SAMPLES, 0), model.parameter_count());
     let rows: Vec<u32> = (0..SAMPLES as u32).rev().collect();
@@ -277,7 +277,7 @@ fn has_the_bits_of_the_core<M: Kernels<Target: Default>>(model: &M, targets: &[M
     });
     assert_eq!(found, expected, "steps");
 
-    // What is released is half of each gradient.
+    // The release halves each gradient.
     let mut halve = |gradient: &mut [f32]| {
         gradient.iter_mut().for_each(|g| *g *= 0.5);
         Ok(())
@@ -320,7 +320,7 @@ fn has_the_bits_of_the_core<M: Kernels<Target: Default>>(model: &M, targets: &[M
     scores_have_the_bits_of_the_core(model, samples, at);
 }
 
-/// The scores of rows, and what is refused of them, against the core.
+/// Compares the scores of rows, and the refusals, with the core.
 fn scores_have_the_bits_of_the_core<M: Kernels<Target: Default>>(
     model: &M,
     samples: &Rows<'_, M::Target>,
@@ -341,7 +341,7 @@ fn scores_have_the_bits_of_the_core<M: Kernels<Target: Default>>(
     let expected = scored(true, at, &batch, count);
     assert_eq!(expected.0, Ok(()));
     assert_eq!(scored(false, at, &batch, count), expected, "scores");
-    // What does not fit is refused with the same words.
+    // Invalid input is refused with the same error.
     let beyond = [SAMPLES as u32];
     for (parameters, batch, count) in [
         (&at[1..], &batch[..], count),
@@ -355,7 +355,7 @@ fn scores_have_the_bits_of_the_core<M: Kernels<Target: Default>>(
     }
 }
 
-/// Networks have a test of their own: their kernels take minutes to compile once more.
+/// Networks have their own test: their kernels take minutes to compile again.
 #[test]
 fn kernels_have_the_bits_of_the_core() {
     let bit: Vec<u16> = classes().iter().map(|class| class % 2).collect();
@@ -371,7 +371,7 @@ fn distilling_has_the_bits_of_the_core() {
     let (table, targets) = (values(FEATURES * SAMPLES, 0), classes());
     let rows: Vec<u32> = (0..SAMPLES as u32).collect();
     let samples = &Rows::new(&table, FEATURES, &targets, &rows);
-    // Logarithms of something, and one sample without a teacher.
+    // Nonzero logarithms, and one sample without a teacher.
     let teacher = values(3 * (SAMPLES - 1), 4);
     let model = &Distilled::new(Softmax::new(FEATURES, 3), &teacher, 0.5);
     let settings = &settings();

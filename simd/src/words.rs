@@ -1,41 +1,41 @@
-//! The words of a random stream, sixteen blocks of ChaCha20 side by side: those of
-//! [`Stream`](smolfed_core::stream::Stream), in a fraction of the time where vectors are wide.
+//! The words of a random stream, with sixteen parallel blocks of ChaCha20. They equal those of
+//! [`Stream`](smolfed_core::stream::Stream), but take a fraction of the time with wide vectors.
 
 use pulp::{Arch, Simd, WithSimd};
 use rand_core::{Infallible, TryCryptoRng, TryRng, utils};
 use smolfed_core::stream::{Root, StreamId};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-/// Words of a block.
+/// Words per block.
 const BLOCK: usize = 16;
-/// Blocks at once: the words of a vector of 512 bits.
+/// Number of parallel blocks: the words of a 512-bit vector.
 const LANES: usize = 16;
-/// Words at once.
+/// Number of parallel words.
 const WORDS: usize = BLOCK * LANES;
-/// The state's word with the number of the block.
+/// Index of the block counter in the state.
 const COUNTER: usize = 12;
 
-/// A word of each block.
+/// One word of each block.
 type Lanes = [u32; LANES];
 
-/// A named stream from its beginning. Key and words are overwritten when it is dropped.
+/// A named stream from its start. Drop overwrites key and words.
 pub struct Words {
-    /// Of the next block.
+    /// State of the next block.
     state: Zeroizing<[u32; BLOCK]>,
-    /// The blocks that were made last.
+    /// The most recent blocks.
     made: [u32; WORDS],
-    /// How many of them were taken.
+    /// Number of their words already taken.
     taken: usize,
 }
 
 impl Words {
-    /// The stream of this name under `root`.
+    /// Creates the stream with this name under `root`.
     #[must_use]
     pub fn new(root: &Root, id: StreamId) -> Self {
         Self::with(root.state(id))
     }
 
-    /// The key stream from this state of ChaCha20 on.
+    /// Creates the key stream from this state of ChaCha20.
     #[must_use]
     pub fn of_state(state: [u32; BLOCK]) -> Self {
         Self::with(Zeroizing::new(state))
@@ -49,7 +49,7 @@ impl Words {
         }
     }
 
-    /// Makes the next blocks.
+    /// Generates the next blocks.
     #[cold]
     #[inline(never)]
     fn refill(&mut self) {
@@ -107,7 +107,7 @@ impl core::fmt::Debug for Words {
     }
 }
 
-/// Section 2.1, on four words of the state. A macro, as places that the compiler knows stay in
+/// Section 2.1, on four words of the state. It is a macro, since constant indices stay in
 /// registers.
 macro_rules! quarter_round {
     ($simd:ident, $v:ident: $a:literal $b:literal $c:literal $d:literal) => {
@@ -118,7 +118,7 @@ macro_rules! quarter_round {
     };
 }
 
-/// RFC 8439, section 2.3, for blocks that differ in their number.
+/// RFC 8439, section 2.3, for blocks that differ in their counter.
 struct Blocks<'a> {
     state: &'a [u32; BLOCK],
     /// Each word of all blocks.
@@ -153,7 +153,7 @@ impl WithSimd for Blocks<'_> {
     }
 }
 
-/// Adds the second word to the first, and turns the third with the first, by so many bits.
+/// Adds the second word to the first, then xors the first into the third and rotates it by `bits`.
 #[inline(always)]
 fn step<S: Simd>(simd: S, v: &mut [S::u32s; BLOCK], [a, b, d]: [usize; 3], bits: u32) {
     v[a] = simd.add_u32s(v[a], v[b]);
@@ -170,7 +170,7 @@ mod tests {
 
     use super::*;
 
-    /// Of streams that differ in each part of the name, past several refills.
+    /// Compares streams that differ in each part of the name, across several refills.
     #[test]
     fn words_are_the_streams() {
         for (purpose, round, device) in [
@@ -197,12 +197,12 @@ mod tests {
         }
     }
 
-    /// By one number, by eight where the machine has them, and by its widest vectors.
+    /// With single words, with eight if available, and with the machine's widest vectors.
     #[test]
     fn vectors_of_any_width_make_the_same_blocks() {
         fn blocks(run: impl FnOnce(Blocks<'_>)) -> [Lanes; BLOCK] {
             let mut state = core::array::from_fn(|word| 0x9e37_79b9_u32.wrapping_mul(word as u32));
-            // The number of the block wraps within the sixteen.
+            // The block counter wraps within the sixteen.
             state[COUNTER] = u32::MAX - 5;
             let mut lanes = [[0; LANES]; BLOCK];
             run(Blocks {

@@ -1,28 +1,28 @@
-//! Which way is cheaper, by counting.
+//! Choice of the cheaper way, by counting operations.
 
 use std::num::NonZeroU32;
 
 use smolfed_core::personal::Effort;
 
-/// What a device has to do in a round.
+/// Work of a device in a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Samples n.
+    /// Number of samples n.
     pub samples: usize,
-    /// Features D.
+    /// Number of features D.
     pub features: usize,
-    /// Scores of a sample C.
+    /// Number of scores C per sample.
     pub outputs: usize,
-    /// Local steps, and samples that they look at.
+    /// Number of local steps.
     pub steps: u64,
-    /// Samples of all steps together: those of every epoch.
+    /// Number of sample visits over all steps and epochs.
     pub visits: u64,
-    /// Whether a model other than the one that training starts from pulls.
+    /// Whether a model other than the start of training pulls.
     pub is_pulled: bool,
 }
 
 impl Work {
-    /// The work of a device with so many samples and a model of so many features and outputs.
+    /// Returns the work of a device with these numbers of samples, features and outputs.
     #[must_use]
     pub fn new(
         samples: usize,
@@ -56,16 +56,16 @@ impl Work {
         }
     }
 
-    /// The same with a pull to a model other than the one that training starts from.
+    /// Returns the same work with a pull to a model other than the start of training.
     #[must_use]
     pub const fn with_pull(self, is_pulled: bool) -> Self {
         Self { is_pulled, ..self }
     }
 }
 
-/// Whether training in the span of the samples takes fewer operations than training directly.
+/// Returns whether training in the span of the samples takes fewer operations than direct training.
 ///
-/// Multiplications and additions, in the symbols of [`Work`], v visits in s steps:
+/// Counts multiplications and additions, in the symbols of [`Work`], with v visits in s steps:
 ///
 /// | direct | |
 /// | --- | --- |
@@ -74,15 +74,15 @@ impl Work {
 ///
 /// | in the span | |
 /// | --- | --- |
-/// | first scores, and again where there is a pull | 2 n C D, or 4 n C D |
+/// | first scores, and again with a pull | 2 n C D, or 4 n C D |
 /// | the update | 2 n C D |
 /// | the Gram matrix | n (n + 1) D |
 /// | products with its columns | 2 v n C |
 /// | norms | 6 s n C |
 ///
-/// The Gram matrix counts in full although it may have been kept: so the way, and with it the bits,
+/// The Gram matrix counts in full although it may be cached, so the choice, and therefore the bits,
 /// does not depend on memory. Operations in the span take about half the time of direct ones, which
-/// is left out as well: the choice errs towards the direct way.
+/// is also ignored. The choice errs towards the direct way.
 #[must_use]
 pub fn is_cheaper(work: &Work) -> bool {
     let Work {
@@ -93,7 +93,7 @@ pub fn is_cheaper(work: &Work) -> bool {
         visits,
         is_pulled,
     } = *work;
-    // In floating point, where nothing overflows and a rounding does not matter.
+    // In floating point, where nothing overflows and rounding does not matter.
     let [n, d, c] = [samples, features, outputs].map(|x| x as f64);
     let [s, v] = [steps, visits].map(|x| x as f64);
     let direct = 4.0 * v * c * d + 12.0 * s * c * (d + 1.0);
@@ -115,7 +115,7 @@ mod tests {
         let found = work(Effort::Epochs(4));
         assert_eq!((found.steps, found.visits), (12, 100));
         let found = work(Effort::Steps(TEN));
-        // Three epochs of three steps, and ten samples of a fourth.
+        // Three epochs of three steps each, and one step of ten samples in a fourth epoch.
         assert_eq!((found.steps, found.visits), (10, 85));
     }
 

@@ -2,15 +2,15 @@
 
 use pulp::Simd;
 
-/// eˣ for x ≤ 0, within 2 units in the last place; below −87 that of −87, which is 1.6e-38.
+/// Returns eˣ for x ≤ 0, within 2 units in the last place. Below −87 it is e⁻⁸⁷, or 1.6e-38.
 ///
-/// x = n ln 2 + r with |r| ≤ ln 2 / 2; eʳ is a polynomial (S. Moshier, Cephes, `expf`), and n is
+/// x = n ln 2 + r with |r| ≤ ln 2 / 2. eʳ is a polynomial (S. Moshier, Cephes, `expf`), and n is
 /// added to its exponent.
 #[inline(always)]
 pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    /// 1.5 · 2²³: adding it rounds to an integer, which is then in the lowest bits.
+    /// 1.5 · 2²³: adding it rounds to an integer in the lowest bits.
     const ROUND: f32 = 12_582_912.0;
-    /// ln 2 in two parts; multiples of the first are exact.
+    /// ln 2 in two parts. Multiples of the first part are exact.
     const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
     /// Coefficients of r⁷ down to r², over (eʳ − 1 − r) / r².
     const COEFFICIENTS: [f32; 6] = [
@@ -32,7 +32,7 @@ pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         p = simd.mul_add_e_f32s(p, r, splat(*c));
     }
     let p = simd.mul_add_e_f32s(simd.mul_f32s(r, r), p, simd.add_f32s(r, splat(1.0)));
-    // 2ⁿ by its exponent: p is about 1, and n is −126 at least.
+    // 2ⁿ by its exponent: p is about 1, and n is at least −126.
     let n = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
     simd.transmute_f32s_u32s(simd.add_u32s(simd.transmute_u32s_f32s(p), n))
 }

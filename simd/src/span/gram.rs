@@ -7,18 +7,18 @@ use super::products;
 use crate::aligned::Aligned;
 use crate::rows::Rows;
 
-/// A row of a matrix, with one entry a sample, fills whole vectors of any machine.
+/// A matrix row, with one entry per sample, fills whole vectors of any machine.
 pub(super) const PADDING: usize = 16;
 
-/// The products of all pairs of a device's samples, each with a 1 for the bias. It depends on the
-/// samples alone, so it can be kept from round to round.
+/// The products of all pairs of a device's samples, each with a 1 for the bias. It depends only on
+/// the samples, so it can be cached between rounds.
 pub struct Gram {
     values: Aligned,
     stride: usize,
 }
 
 impl Gram {
-    /// The matrix of these samples. The same samples give the same bits on one machine.
+    /// Computes the matrix of these samples. The same samples give the same bits on one machine.
     #[must_use]
     pub fn new<T: Copy + Default>(samples: &Rows<'_, T>) -> Self {
         let samples: Vec<_> = (0..samples.len()).map(|s| samples.features(s)).collect();
@@ -34,19 +34,19 @@ impl Gram {
         Self { values, stride }
     }
 
-    /// Memory of the matrix of so many samples, in bytes.
+    /// Returns the bytes of memory for this many samples.
     #[must_use]
     pub const fn bytes(samples: usize) -> usize {
         let row = samples.next_multiple_of(PADDING) * size_of::<f32>();
         samples.saturating_mul(row)
     }
 
-    /// Samples.
+    /// Returns the number of samples.
     pub(super) fn len(&self) -> usize {
         self.values.len().checked_div(self.stride).unwrap_or(0)
     }
 
-    /// The products of one sample with all, and zeros up to a whole vector.
+    /// Returns the products of one sample with all samples, padded with zeros to whole vectors.
     #[inline(always)]
     pub(super) fn row(&self, sample: u32) -> &[f32] {
         &self.values[sample as usize * self.stride..][..self.stride]

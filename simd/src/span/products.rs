@@ -1,12 +1,11 @@
-//! Matrix products over a device's samples, which stay where they are: rows of a table, in any
-//! order, none of them copied.
+//! Matrix products over a device's samples, which are rows of a table in any order, without copies.
 //!
-//! A product is cut into tiles whose sums stay in registers. The widths of the tiles follow from
-//! the number of registers, so that the order of every sum, and with it the bits, depends on the
-//! instruction set alone.
+//! A product is divided into tiles whose sums stay in registers. The widths of the tiles depend on
+//! the number of registers, so the order of every sum, and therefore the bits, depends only on the
+//! instruction set.
 //!
-//! Plain loops throughout: a closure, also that of an iterator or an array, is compiled for the
-//! oldest of all processors, and vectors do not stay in registers around it.
+//! This module uses only plain loops: a closure, even in an iterator or an array function, is
+//! compiled for the oldest processor, and vectors do not stay in registers across it.
 #![allow(
     clippy::needless_range_loop,
     reason = "the closures of iterators are compiled for the oldest of all processors"
@@ -14,10 +13,10 @@
 
 use pulp::Simd;
 
-/// Vectors of a tile of [`combine`].
+/// Number of vectors in a tile of [`combine`].
 const TILE_VECTORS: usize = 4;
 
-/// `x_i · y_j` for the vectors of a tile; all have the same length.
+/// Returns `x_i · y_j` for the vectors of a tile, which all have the same length.
 #[inline(always)]
 fn dots<S: Simd, const N: usize, const M: usize>(
     simd: S,
@@ -44,7 +43,7 @@ fn dots<S: Simd, const N: usize, const M: usize>(
     }
     let rest = whole * S::F32_LANES..length;
     if !rest.is_empty() {
-        // Zeros beyond the end.
+        // Zeros after the end.
         for j in 0..M {
             b[j] = simd.partial_load_f32s(&y[j][rest.clone()]);
         }
@@ -64,8 +63,8 @@ fn dots<S: Simd, const N: usize, const M: usize>(
     products
 }
 
-/// Calls `write(i, j, x_i · y_j)` for all pairs in tiles of `N` by `M`. Those of a tile whose first
-/// row is `i` begin at column `wanted(i)`.
+/// Calls `write(i, j, x_i · y_j)` for all pairs in tiles of `N` by `M`. Tiles whose first row is
+/// `i` start at column `wanted(i)`.
 #[inline(always)]
 fn tiled<'a, S: Simd, const N: usize, const M: usize>(
     simd: S,
@@ -89,7 +88,7 @@ fn tiled<'a, S: Simd, const N: usize, const M: usize>(
                         }
                     }
                 }
-                // The rim.
+                // The border.
                 _ => {
                     for (i, x) in (first..).zip(x) {
                         for (j, y) in (column..).zip(y) {
@@ -103,7 +102,7 @@ fn tiled<'a, S: Simd, const N: usize, const M: usize>(
     }
 }
 
-/// `w_c · x_s`, plus the bias of class c, of flat parameters, at `scores[place(c, s)]`.
+/// Writes `w_c · x_s`, plus the bias of class c, from flat parameters to `scores[place(c, s)]`.
 #[inline(always)]
 pub(super) fn scores<S: Simd>(
     simd: S,
@@ -122,8 +121,8 @@ pub(super) fn scores<S: Simd>(
     }
 }
 
-/// `gram[r][s] = x_r · x_s + 1`, the 1 for the bias; a row has `stride` entries. It is symmetric:
-/// half of it is computed.
+/// Writes `gram[r][s] = x_r · x_s + 1`, with 1 for the bias. A row has `stride` entries. The matrix
+/// is symmetric, and only half of it is computed.
 #[inline(always)]
 pub(super) fn gram<S: Simd>(simd: S, samples: &[&[f32]], stride: usize, gram: &mut [f32]) {
     let mut write = |r: usize, s: usize, product: f32| {
@@ -136,20 +135,20 @@ pub(super) fn gram<S: Simd>(simd: S, samples: &[&[f32]], stride: usize, gram: &m
     }
 }
 
-/// What [`combine`] adds up, with its factors.
+/// Terms and factors of [`combine`].
 #[derive(Clone, Copy)]
 pub(super) struct Combination<'a> {
     /// A vector as long as the result, and its factor.
     pub(super) base: (f32, &'a [f32]),
-    /// A row of factors for each output; the first of each are the samples'.
+    /// A row of factors for each output. The first factors of each row belong to the samples.
     pub(super) factors: &'a [f32],
-    /// Length of such a row.
+    /// Length of a row of factors.
     pub(super) stride: usize,
-    /// What all of these factors are multiplied by.
+    /// Common multiplier of the factors.
     pub(super) scale: f32,
 }
 
-/// `out[c] = t · base[c] + scale · Σ_s factors[c][s] · x_s`.
+/// Writes `out[c] = t · base[c] + scale · Σ_s factors[c][s] · x_s`.
 #[inline(always)]
 pub(super) fn combine<S: Simd>(simd: S, samples: &[&[f32]], sum: Combination<'_>, out: &mut [f32]) {
     let features = samples.first().map_or(0, |x| x.len());
@@ -160,7 +159,7 @@ pub(super) fn combine<S: Simd>(simd: S, samples: &[&[f32]], sum: Combination<'_>
     let mut rest = out;
     while !rest.is_empty() {
         let left = rest.len() / features;
-        // Few widths, because each is compiled.
+        // Few widths, because each one is compiled.
         let width = match left {
             5.. => 5,
             2.. => 2,
@@ -177,7 +176,7 @@ pub(super) fn combine<S: Simd>(simd: S, samples: &[&[f32]], sum: Combination<'_>
     }
 }
 
-/// [`combine`] of `R` rows, from the row `first`.
+/// Computes `R` rows of [`combine`], from the row `first`.
 #[inline(always)]
 fn combine_rows<S: Simd, const R: usize>(
     simd: S,
@@ -206,8 +205,8 @@ fn combine_rows<S: Simd, const R: usize>(
     }
 }
 
-/// [`combine_rows`] of at least `V` vectors of features. The last tile ends where the features end,
-/// and writes again, with the same bits, what it shares with the one before.
+/// Computes [`combine_rows`] for at least `V` vectors of features. The last tile ends where the
+/// features end, and rewrites its overlap with the previous tile with the same bits.
 #[inline(always)]
 fn combine_tiles<S: Simd, const R: usize, const V: usize>(
     simd: S,
@@ -225,7 +224,7 @@ fn combine_tiles<S: Simd, const R: usize, const V: usize>(
     combine_tile::<S, R, V>(simd, samples, sum, first, last, out);
 }
 
-/// `V` vectors of features of [`combine_rows`], from the feature `start`.
+/// Computes `V` vectors of features of [`combine_rows`], from the feature `start`.
 #[inline(always)]
 fn combine_tile<S: Simd, const R: usize, const V: usize>(
     simd: S,

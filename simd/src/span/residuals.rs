@@ -1,7 +1,7 @@
-//! Losses of a batch and their derivatives by the scores, for whole vectors of samples.
+//! Losses of a batch and their derivatives with respect to the scores, for vectors of samples.
 //!
-//! Scores are class by class: a row has one entry a sample, and as many more as fill its last
-//! vector, whose values mean nothing.
+//! Scores are stored by class: a row has one entry per sample, padded to a whole vector with
+//! unspecified values.
 
 use pulp::Simd;
 use smolfed_core::math;
@@ -11,11 +11,11 @@ use super::exp::exp;
 
 /// A loss on top of linear scores.
 pub(super) trait Residuals: Model {
-    /// Turns the scores of a batch into the derivatives of the loss by them, as
-    /// [`Model::loss_in_place`]. Returns the sum of the losses, if that is `wanted`, or else 0.
+    /// Replaces the scores of a batch with the derivatives of the loss with respect to them, as
+    /// [`Model::loss_in_place`]. Returns the sum of the losses if `wanted`, and 0 otherwise.
     ///
-    /// * Shape: a row of `stride` entries for each output, of which the first are for `targets`;
-    ///   `spare` has two such rows.
+    /// * Shape: a row of `stride` entries for each output, where the first entries are for
+    ///   `targets`. `spare` has two such rows.
     fn residuals<S: Simd>(
         simd: S,
         scores: &mut [f32],
@@ -84,7 +84,7 @@ impl Residuals for Logistic<usize> {
 }
 
 impl Residuals for Softmax<usize, usize> {
-    /// log-sum-exp, shifted by the largest score, so that nothing overflows.
+    /// log-sum-exp, shifted by the largest score to avoid overflow.
     #[inline(always)]
     fn residuals<S: Simd>(
         simd: S,
@@ -110,7 +110,7 @@ impl Residuals for Softmax<usize, usize> {
         let mut loss = 0.0;
         if wanted {
             for (s, target) in targets.iter().enumerate() {
-                // A target that is no class counts as the most likely one.
+                // An invalid class counts as the most likely one.
                 loss -= scores
                     .get(usize::from(*target) * stride + s)
                     .copied()

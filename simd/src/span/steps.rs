@@ -1,4 +1,4 @@
-//! The steps: none of them touches features or parameters.
+//! Steps in the span, which touch neither features nor parameters.
 #![allow(
     clippy::needless_range_loop,
     reason = "the closures of iterators are compiled for the oldest of all processors"
@@ -14,10 +14,10 @@ use super::gram::Gram;
 use super::residuals::Residuals;
 use crate::rows::Rows;
 
-/// Beyond these the common factor of A and U is multiplied into them, far from where `f32` ends.
+/// Outside this range, far from `f32`'s limits, the common factor of A and U is multiplied in.
 const SCALES: std::ops::RangeInclusive<f32> = 1.0 / 65_536.0..=65_536.0;
 
-/// How a device descends.
+/// Settings of a device's descent.
 #[derive(Clone, Copy)]
 pub(super) struct Descent {
     pub(super) effort: Effort,
@@ -28,14 +28,14 @@ pub(super) struct Descent {
     pub(super) decay: f32,
     /// μ
     pub(super) pull: f32,
-    /// L, where every step is projected.
+    /// L, if every step is projected.
     pub(super) bound: Option<f32>,
 }
 
-/// Where local training is: t, p, A and U. A row of each matrix has `stride` entries and belongs to
+/// State of local training: t, p, A and U. A row of each matrix has `stride` entries and belongs to
 /// one output.
 ///
-/// A and U have a factor in common, which decay and projection change: they touch no entry then.
+/// A and U have a common factor. Decay and projection change only this factor, and no entry.
 pub(super) struct Iterate<'a> {
     pub(super) t: f32,
     pub(super) p: f32,
@@ -46,16 +46,16 @@ pub(super) struct Iterate<'a> {
     pub(super) products: &'a mut [f32],
     /// S₀.
     pub(super) base: &'a [f32],
-    /// D; empty where nothing pulls.
+    /// D, or empty without a pull.
     pub(super) pulled: &'a [f32],
     pub(super) stride: usize,
     /// ‖w₀‖².
     pub(super) squares: f64,
-    /// Scores of a batch, then its residuals, then its steps; and two more rows.
+    /// Scores of a batch, then its residuals, then its steps, and two more rows.
     pub(super) batch: Batch<'a>,
 }
 
-/// The memory of a batch, whose rows have another length.
+/// Memory of a batch, whose rows have another length.
 pub(super) struct Batch<'a> {
     pub(super) scores: &'a mut [f32],
     pub(super) spare: &'a mut [f32],
@@ -63,7 +63,7 @@ pub(super) struct Batch<'a> {
 }
 
 impl Iterate<'_> {
-    /// All steps of a round. `order` holds the samples in order.
+    /// Runs all steps of a round. `order` holds the samples in order.
     #[inline(always)]
     pub(super) fn descend<S: Simd, M: Residuals<Target: Default>>(
         &mut self,
@@ -85,7 +85,7 @@ impl Iterate<'_> {
             if report.steps >= max_steps {
                 break;
             }
-            // Losses of the first and the last epoch are reported; the others are not computed.
+            // Only losses of the first and the last epoch are computed, since they are reported.
             let is_last = epoch + 1 == epochs
                 || u64::from(report.steps) + steps_an_epoch >= u64::from(max_steps);
             let wanted = epoch == 0 || is_last;
@@ -122,7 +122,7 @@ impl Iterate<'_> {
         Ok(report)
     }
 
-    /// One step; returns the mean loss before it, if that is `wanted`.
+    /// Takes one step. Returns the mean loss before it if `wanted`.
     #[inline(always)]
     fn step<S: Simd, M: Residuals>(
         &mut self,
@@ -163,7 +163,7 @@ impl Iterate<'_> {
         loss / batch.len() as f32
     }
 
-    /// The scores of a batch: (1 + t) S₀ + p D + U.
+    /// Computes the scores of a batch: (1 + t) S₀ + p D + U.
     #[inline(always)]
     fn gather(&mut self, batch: &[u32]) {
         let rows = self.batch.scores.chunks_exact_mut(self.batch.stride);
@@ -192,7 +192,7 @@ impl Iterate<'_> {
         self.scale = 1.0;
     }
 
-    /// ‖t w₀ + X'A‖; meaningless where something else pulls.
+    /// Returns ‖t w₀ + X'A‖, which is meaningless with a pull.
     #[inline(always)]
     fn norm<S: Simd>(&self, simd: S) -> f32 {
         let mut sums = [simd.splat_f32s(0.0); 2];
@@ -207,7 +207,7 @@ impl Iterate<'_> {
         let of_base = f64::from(simd.reduce_sum_f32s(sums[1]));
         let (t, scale) = (f64::from(self.t), f64::from(self.scale));
         let squares = t * t * self.squares + scale * (2.0 * t * of_base + scale * of_products);
-        // Rounding may leave a little less than nothing. NaN stays.
+        // Rounding may give a value slightly below zero. NaN stays.
         if squares < 0.0 {
             0.0
         } else {
@@ -216,7 +216,7 @@ impl Iterate<'_> {
     }
 }
 
-/// `u += Σ_j steps[j] · G[batch[j]]`.
+/// Computes `u += Σ_j steps[j] · G[batch[j]]`.
 #[inline(always)]
 fn add_columns<S: Simd>(simd: S, gram: &Gram, batch: &[u32], steps: &[f32], u: &mut [f32]) {
     const V: usize = 4;
@@ -231,7 +231,7 @@ fn add_columns<S: Simd>(simd: S, gram: &Gram, batch: &[u32], steps: &[f32], u: &
     }
 }
 
-/// [`add_columns`] for `V` vectors, from the vector `first`.
+/// Computes [`add_columns`] for `V` vectors, from the vector `first`.
 #[inline(always)]
 fn add_block<S: Simd, const V: usize>(
     simd: S,

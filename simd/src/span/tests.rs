@@ -1,4 +1,4 @@
-//! Training in the span against the core's, for every model and setting.
+//! Compares training in the span with the core's, for every model and setting.
 
 use std::num::NonZeroU32;
 
@@ -11,10 +11,10 @@ use smolfed_core::train::{self, Workspace};
 
 use super::*;
 
-/// Bound on the differences of entries, in units of the largest entry of the model on its way.
+/// Bound on the differences of entries, in units of the largest entry of the model during training.
 const TOLERANCE: f32 = 1e-5;
 
-/// How a device trains, with data from a seed.
+/// Settings of a device's training, with data from a seed.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     seed: u64,
@@ -33,13 +33,13 @@ impl Case {
         })
     }
 
-    /// Values in [-1, 1).
+    /// Returns values in [-1, 1).
     fn values(&self, count: usize, rng: &mut Stream) -> Vec<f32> {
         let value = |_| rng.next_u32() as i32 as f32 / (1u32 << 31) as f32;
         (0..count).map(value).collect()
     }
 
-    /// The model, the features and the start of training.
+    /// Returns the model, the features and the start of training.
     fn data(&self) -> (Vec<f32>, Vec<f32>, Stream) {
         let mut rng = self.stream(Purpose::Synthesis);
         let features = self.values(self.samples * self.features, &mut rng);
@@ -47,7 +47,7 @@ impl Case {
         (features, start, rng)
     }
 
-    /// The updates and reports of both ways.
+    /// Returns the updates and reports of both ways.
     fn both<M: InSpan<Target: Copy + Default>>(
         &self,
         model: &M,
@@ -85,13 +85,13 @@ impl Case {
         [expected, report.map(|report| (update, report))]
     }
 
-    /// Whichever model has so many outputs; two are logistic regression or a softmax.
+    /// Trains a model with this many outputs. Two outputs mean logistic regression or a softmax.
     fn of_any_model(&self, is_linear: bool) -> [Result<(Vec<f32>, TrainReport), TrainError>; 2] {
         let class = |rng: &mut Stream| (rng.next_u32() % 7) as u16;
         match (self.outputs, is_linear) {
             (1, true) => self.both(&Linear::new(self.features), |rng| self.values(1, rng)[0]),
             (1, false) => self.both(&Logistic::new(self.features), |rng| class(rng) % 2),
-            // Some targets are no classes.
+            // Some targets are invalid classes.
             (outputs, _) => self.both(&Softmax::new(self.features, outputs), class),
         }
     }
@@ -130,7 +130,7 @@ fn cases() -> impl Strategy<Value = Case> {
                 },
                 weight_decay: Penalty::new(decay).unwrap(),
                 proximal: Penalty::new(proximal).unwrap(),
-                // The sum of squares of a sample is below `features`: no model diverges.
+                // The sum of squares of a sample is below `features`, so no model diverges.
                 ..LocalTraining::new(
                     LearningRate::new(rate / features as f32).unwrap(),
                     ClipNorm::new(1.0).unwrap(),
@@ -143,7 +143,7 @@ fn cases() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    /// Updates and reports are those of the core up to rounding, whatever the model and settings.
+    /// Updates and reports equal the core's up to rounding, for any model and settings.
     #[test]
     fn training_is_the_cores_up_to_rounding(case in cases(), is_linear: bool) {
         let [expected, found] = case.of_any_model(is_linear);
@@ -164,7 +164,7 @@ proptest! {
         }
     }
 
-    /// The sum of losses is the core's up to rounding, for every model.
+    /// The sum of losses equals the core's up to rounding, for every model.
     #[test]
     fn losses_are_the_cores_up_to_rounding(case in cases()) {
         let (features, _, mut rng) = case.data();
@@ -173,7 +173,7 @@ proptest! {
         let label = |_| (rng.next_u32() % classes) as u16;
         let labels: Vec<u16> = (0..case.samples).map(label).collect();
         let bits: Vec<u16> = labels.iter().map(|label| label % 2).collect();
-        // Scores may be any numbers: the features are at hand.
+        // Scores may be any numbers, and the features are available.
         let of = |outputs: usize| {
             let numbers = features.iter().cycle().map(|x| 4.0 * x);
             numbers.take(case.samples * outputs).collect::<Vec<_>>()
@@ -188,7 +188,7 @@ proptest! {
         }
     }
 
-    /// Scores are those of the core up to rounding, and what it refuses is refused.
+    /// Scores equal the core's up to rounding, and the same errors are returned.
     #[test]
     fn scores_are_the_cores_up_to_rounding(case in cases()) {
         let (features, parameters, mut rng) = case.data();
@@ -227,7 +227,7 @@ proptest! {
         }
     }
 
-    /// Personal models too, with and without a pull to another model.
+    /// The same holds for personal models, with and without a pull to another model.
     #[test]
     fn personal_training_is_the_cores_up_to_rounding(
         case in cases(),
@@ -333,7 +333,7 @@ fn divergence_is_refused() {
     }
 }
 
-/// Decay by far more than the model leaves and re-enters the range of the common factor.
+/// Decay by far more than the model makes the common factor leave and re-enter its range.
 #[test]
 fn a_decay_that_turns_the_model_around_is_followed() {
     for decay in [9.99, 10.0, 10.5, 15.0] {
@@ -433,7 +433,7 @@ fn the_exponential_function_is_accurate() {
     assert_eq!(Arch::new().dispatch(Exp(vec![0.0; 16])), [1.0; 16]);
 }
 
-/// The sum of losses, fused and of the core.
+/// Returns the sum of losses, fused and from the core.
 fn both_losses<M: InSpan>(model: &M, mut scores: Vec<f32>, targets: &[M::Target]) -> [f32; 2] {
     let fused = model.fused_loss(&scores, targets, &mut SpanBuffers::default());
     let mut losses = vec![0.0; targets.len()];
