@@ -1,4 +1,4 @@
-//! The time of privacy accounting: one query of ε, and the noise multiplier for a target ε.
+//! Time of privacy accounting: one query of ε, and the noise multiplier for a target ε.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use smolfed_accounting::{
 const DEVICES: u32 = 1_000;
 const ROUNDS: u64 = 1_000;
 const DELTA: f64 = 1e-6;
-/// Relative growth of δ from one query to the next: answers are cached, and each must be computed.
+/// Relative growth of δ between queries: answers are cached, and each must be computed.
 const DELTA_GROWTH: f64 = 1e-9;
 const TARGET: f64 = 8.0;
 
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Poisson sampling of 5 %, noise multiplier 1, 1,000 rounds.
+/// Returns Poisson sampling of 5 %, noise multiplier 1 and 1,000 rounds.
 fn event() -> Result<PrivacyEvent, Box<dyn Error>> {
     let mechanism = Mechanism::Gaussian {
         noise_multiplier: NoiseMultiplier::new(1.0)?,

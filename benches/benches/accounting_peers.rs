@@ -1,5 +1,5 @@
-//! A query of ε and a calibration here, from Python, and in dp_accounting, alternately in one run:
-//! `cargo bench -p smolfed-benches --bench accounting_peers`.
+//! A query of ε and a calibration in smolfed, from Python, and in dp_accounting, alternating in one
+//! run: `cargo bench -p smolfed-benches --bench accounting_peers`.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -12,7 +12,7 @@ use smolfed_accounting::{
 use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::turns::Row;
 
-/// Programs beside us: the package of `python/`, and dp_accounting's privacy loss distributions.
+/// Other programs: the package of `python/`, and dp_accounting's privacy loss distributions.
 const PEERS: [Script; 2] = [
     Script {
         title: "smolfed for Python",
@@ -25,14 +25,13 @@ const PEERS: [Script; 2] = [
         module: "dp_accounting",
     },
 ];
-/// What is asked, as the scripts know it, and how often each has its turn.
+/// Questions, as named in the scripts, and the number of turns for each.
 const QUESTIONS: [(&str, usize); 2] = [("epsilon", 8), ("noise", 2)];
-/// Relative growth of δ from one question to the next: answers are cached, and each must be
-/// computed.
+/// Relative growth of δ between questions: answers are cached, and each must be computed.
 const DELTA_GROWTH: f64 = 1e-9;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // `cargo test --benches` runs this program as well; it must not measure then.
+    // `cargo test --benches` also runs this program, which must not measure then.
     if !std::env::args().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -75,7 +74,7 @@ fn event() -> Result<PrivacyEvent, Box<dyn Error>> {
     ))
 }
 
-/// ε of the event, or the noise for ε = 8.
+/// Computes ε of the event, or the noise for ε = 8.
 fn ask(question: &str, event: PrivacyEvent, delta: Delta) -> Result<(), Box<dyn Error>> {
     match question {
         "epsilon" => {

@@ -1,4 +1,4 @@
-//! Clipping of a vector outside and of one inside the bound on the L2 norm.
+//! Clipping of two vectors, outside and inside the bound on the L2 norm.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ fn clip(criterion: &mut Criterion) {
             let mut v = original.clone();
             group.bench_function(BenchmarkId::new(name, length), |bencher| {
                 bencher.iter(|| {
-                    // Only one element changes, so that a vector once clipped is outside again.
+                    // Only one element changes, so that a clipped vector is outside again.
                     v[0] = 1.0;
                     clip_l2(black_box(&mut v), clip_norm)
                 });

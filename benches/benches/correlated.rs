@@ -1,4 +1,4 @@
-//! The time of planning correlated noise, and of decoding a round of it.
+//! Time of planning correlated noise, and of decoding one round.
 
 use std::error::Error;
 use std::hint::black_box;
@@ -6,10 +6,10 @@ use std::hint::black_box;
 use criterion::{BenchmarkId, Criterion, Throughput};
 use smolfed_accounting::correlated::{Decoder, Family, Participation, Strategy};
 
-/// Rounds, separation and participations: a small run, that of the goal of 200 ms, and that of the
-/// goal of 2 s.
+/// Rounds, separation and participations: a small run, and the runs of the goals of 200 ms and of 2
+/// s.
 const RUNS: [(u32, u32, u32); 3] = [(200, 20, 10), (2_052, 342, 6), (100_000, 1_024, 98)];
-/// The parameters of softmax regression on MNIST, in the middle.
+/// Numbers of parameters. The middle one is softmax regression on MNIST.
 const DIMENSIONS: [usize; 3] = [650, 7_850, 100_000];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -35,7 +35,7 @@ fn plan(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// A round after 342 others, with as many bands.
+/// Measures a round after 342 others, with as many bands.
 fn decode(criterion: &mut Criterion) -> Result<(), Box<dyn Error>> {
     let participation = Participation::new(2_052, 342, 6)?;
     let strategy = Strategy::plan(Family::BandedOptimalMean, participation)?;

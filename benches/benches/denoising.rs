@@ -1,5 +1,5 @@
-//! A round of automatic denoising: the next average judges six filters, which are then computed and
-//! mixed anew; for comparison, a copy of the same vector.
+//! A round of automatic denoising: the next average judges six filters, which are then recomputed
+//! and mixed again. For comparison, a copy of the same vector.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! Exact discrete Gaussian noise on a sum, and the words of the generator that it draws from.
+//! Exact discrete Gaussian noise on a sum, and the generator words that it uses.
 
 use std::hint::black_box;
 
@@ -20,7 +20,7 @@ fn discrete_gaussian(criterion: &mut Criterion) {
     group.throughput(Throughput::Elements(VALUES as u64));
     let mut stream = smolfed_benches::stream(Purpose::ServerNoise);
     let mut sum = vec![0i64; VALUES];
-    // Sigma in steps of the grid; 2^20 is a noise multiplier of 1 on the usual grid.
+    // Sigma in steps of the grid. 2^20 is a noise multiplier of 1 on the usual grid.
     for sigma in [4, 1 << 10, 1 << 20, 1 << 30] {
         let Ok(noise) = DiscreteGaussian::new(sigma, 1) else {
             return;

@@ -1,5 +1,5 @@
-//! Loss and gradient of a batch of 10, as a microcontroller's code runs here (`baseline`), and with
-//! the widest vectors of this machine (`wide`), as the simulator runs it.
+//! Loss and gradient of a batch of 10, with a microcontroller's code on this machine (`baseline`),
+//! and with this machine's widest vectors (`wide`), as in the simulator.
 
 use std::hint::black_box;
 
@@ -39,7 +39,7 @@ fn gradient(criterion: &mut Criterion) {
             }
             .call()
         };
-        // Four flop a sample and weight: multiply and add for the score, and for the gradient.
+        // Four flop per sample and weight: multiply and add for the score, and for the gradient.
         group.throughput(Throughput::Elements(
             (4 * BATCH * features * CLASSES) as u64,
         ));

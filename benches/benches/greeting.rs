@@ -1,5 +1,5 @@
-//! What the coordinator computes for a Hello: without a handshake, with one of X25519, and for one
-//! that it has just answered.
+//! The coordinator's work for a Hello: without a handshake, with an X25519 handshake, and for a
+//! Hello that it has just answered.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -73,7 +73,7 @@ fn greetings(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A Hello that was never sent before.
+/// Returns a new Hello.
 fn hello(chain: &ChainKey, has_handshake: bool, rng: &mut Stream) -> Encoded {
     let mut nonce = [0; 16];
     rng.fill_bytes(&mut nonce);

@@ -1,4 +1,4 @@
-//! The answer of a helper in a round: tags, masks and noise of 1,000 devices, on one thread.
+//! A helper's answer in a round: tags, masks and noise of 1,000 devices, on one thread.
 #![allow(clippy::expect_used, reason = "a bench that cannot run says why")]
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ fn main() {
     });
 }
 
-/// With updates of 8 bits an entry, and so 19 bits of a mask.
+/// Measures updates of 8 bits per entry, and therefore masks of 19 bits.
 fn answers(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("helper");
     let root = Root::from_secret([7; 32]);

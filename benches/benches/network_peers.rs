@@ -1,5 +1,5 @@
-//! Training steps of networks here and in PyTorch, alternately in one run: `cargo bench -p
-//! smolfed-benches --bench network_peers`, or with the name of one network behind it.
+//! Training steps of networks in smolfed and in PyTorch, alternating in one run: `cargo bench -p
+//! smolfed-benches --bench network_peers`, optionally followed by the name of one network.
 
 use std::error::Error;
 use std::time::Instant;
@@ -11,20 +11,20 @@ use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::turns::Row;
 use smolfed_core::model::Sequential;
 
-/// The program beside us.
+/// The other program.
 const PYTORCH: Script = Script {
     title: "PyTorch",
     name: "pytorch",
     module: "torch",
 };
-/// How often each has its turn.
+/// Number of turns of each program.
 const TURNS: usize = 20;
-/// Epochs of one measurement: a device alone is done before a clock is read well.
+/// Epochs per measurement: a single device is too fast for the clock's resolution.
 const EPOCHS: usize = 4;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` runs this program as well; it must not measure then.
+    // `cargo test --benches` also runs this program, which must not measure then.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures all in turn and prints samples a second and their ratios.
+/// Measures all programs in turn and prints samples per second and their ratios.
 fn compare(name: &str, network: &Sequential) -> Result<(), Box<dyn Error>> {
     println!("{name}");
     let mut rows = Vec::new();
@@ -49,7 +49,7 @@ fn compare(name: &str, network: &Sequential) -> Result<(), Box<dyn Error>> {
         let step = move || {
             let started = Instant::now();
             pool.install(|| devices.par_iter_mut().for_each(Device::epoch));
-            // Of one epoch, whichever thread it is of.
+            // Time of one epoch on any thread.
             Ok(started.elapsed().as_secs_f64() * 1e3 / (threads * EPOCHS) as f64)
         };
         rows.push(Row::new(format!("smolfed, {threads} thread(s)"), step));

@@ -1,5 +1,5 @@
-//! Training steps of networks in batches of 10, as the simulator takes them: convolutions for
-//! images of digits and for windows of six sensor channels, and an LSTM for characters.
+//! Training steps of networks in batches of 10, as in the simulator: convolutions for images of
+//! digits and for windows of six sensor channels, and an LSTM for characters.
 
 use std::error::Error;
 

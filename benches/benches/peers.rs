@@ -1,8 +1,8 @@
-//! The reference round and the large round, here and in other programs, alternately in one run.
+//! The reference round and the large round, in smolfed and other programs, alternating in one run.
 //!
 //! `cargo bench -p smolfed-benches --bench peers` measures all, and `.. --bench peers reference`
-//! the rounds whose name contains that word. The peers are the scripts of `benches/peers`; where
-//! one has not been installed, the command that does it is printed instead of its times.
+//! the rounds whose name contains that word. The peers are the scripts of `benches/peers`. For a
+//! missing peer, the installation command is printed instead of its times.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -18,13 +18,13 @@ use smolfed_benches::peer::{Peer, Script};
 use smolfed_benches::reference::{Files, LARGE, REFERENCE, Round};
 use smolfed_benches::turns::{IN_A_ROW, Row};
 
-/// How smolfed runs: what is measured, and what it changes in the experiment.
+/// Variants of smolfed: a title, and changes to the experiment.
 const OURS: [(&str, &[&str]); 2] = [
     ("smolfed f32", &[]),
     ("smolfed fast", &["simulation.arithmetic=fast"]),
 ];
 
-/// Programs beside it.
+/// Other programs.
 const PEERS: [Script; 4] = [
     Script {
         title: "NumPy",
@@ -41,7 +41,7 @@ const PEERS: [Script; 4] = [
         name: "pfl",
         module: "pfl.model.pytorch",
     },
-    // Itself from Python, with arrays in the place of files.
+    // smolfed from Python, with arrays instead of files.
     Script {
         title: "smolfed for Python",
         name: "smolfed",
@@ -49,9 +49,9 @@ const PEERS: [Script; 4] = [
     },
 ];
 
-/// Rounds, each on one thread and on two.
+/// Measured rounds, each on one thread and on two.
 const MEASUREMENTS: [Measurement; 2] = [
-    // After a hundred rounds, most devices have taken part: `fast` has kept their Gram matrices.
+    // After a hundred rounds, `fast` has cached the Gram matrices of most devices.
     Measurement {
         round: REFERENCE,
         warm_up: 100,
@@ -64,18 +64,18 @@ const MEASUREMENTS: [Measurement; 2] = [
     },
 ];
 
-/// How a round is measured.
+/// Settings of a measured round.
 struct Measurement {
     round: Round,
-    /// Rounds before the first that is measured, of smolfed. The peers keep nothing.
+    /// Rounds of smolfed before the first measured one. The peers cache nothing.
     warm_up: usize,
-    /// How often each program has its turn.
+    /// Number of turns of each program.
     turns: usize,
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --benches` runs this program as well; it must not measure then.
+    // `cargo test --benches` also runs this program, which must not measure then.
     if !arguments.iter().any(|argument| argument == "--bench") {
         return Ok(());
     }
@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Measures all in turn and prints the medians, the minima and their ratios.
+/// Measures all programs in turn and prints the medians, the minima and their ratios.
 fn compare(
     measurement: &Measurement,
     files: &Files,

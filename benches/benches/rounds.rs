@@ -1,5 +1,5 @@
-//! Whole rounds: the reference round on one thread and on two, the large round on two, in `f32` and
-//! in `fast` arithmetic, with Gram matrices that are kept and with others that are made anew; the
+//! Whole rounds: the reference round on one thread and on two, and the large round on two, in `f32`
+//! and in `fast` arithmetic, with cached Gram matrices and with recomputed ones. Also the
 //! evaluation of 10,000 images.
 
 use std::error::Error;
@@ -27,10 +27,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Whether the arguments ask for this one: to prepare a round takes much longer than to measure it.
+/// Returns whether the arguments select this round. Preparing it takes longer than measuring it.
 fn is_wanted(name: &str) -> bool {
     let mut arguments = std::env::args().skip(1);
-    // The number of an option such as `--profile-time 8` is no filter.
+    // The number of an option such as `--profile-time 8` is not a filter.
     let is_filter =
         |argument: &String| !argument.starts_with('-') && argument.parse::<f64>().is_err();
     let filter = arguments.find(is_filter);
@@ -76,7 +76,7 @@ fn measure(criterion: &mut Criterion, round: &Round, threads: usize) -> Result<(
     Ok(())
 }
 
-/// Rounds of one run, one after the other, so that it has kept what it keeps in `memory`.
+/// Measures consecutive rounds of one run, which fill the cache of size `memory`.
 fn measure_fast(
     criterion: &mut Criterion,
     round: &Round,
@@ -94,7 +94,7 @@ fn measure_fast(
     let pool = ThreadPoolBuilder::new().num_threads(threads).build()?;
     let mut training = TrainingLoop::simulation(&experiment, &federation)?;
     // With 200 rounds, all devices of the reference round but a few in 10,000 have taken part.
-    // Where nothing is kept, all rounds are alike.
+    // Without a cache, all rounds are alike.
     let warm_up = if memory == "0" { 2 } else { 200 };
     for _ in 0..warm_up {
         pool.install(|| training.step(&mut Simulated(&federation)))?;
@@ -105,7 +105,7 @@ fn measure_fast(
     Ok(())
 }
 
-/// A fifth of the images of the reference round, held out.
+/// Evaluates a fifth of the images of the reference round, held out.
 fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(), Box<dyn Error>> {
     let name = format!("{arithmetic} evaluation of 10,000 images/1 thread(s)");
     if !is_wanted(&name) {

@@ -1,5 +1,5 @@
-//! Laplacian smoothing in place; for comparison, the same operator by a real Fourier transform, and
-//! a copy of the same vector.
+//! Laplacian smoothing in place. For comparison, the same operator with a real Fourier transform,
+//! and a copy of the same vector.
 
 use std::hint::black_box;
 
@@ -27,7 +27,7 @@ fn smoothing(criterion: &mut Criterion) {
         group.throughput(Throughput::Elements(length as u64));
         let original = smolfed_benches::vector(length);
         let mut v = original.clone();
-        // Smoothed repeatedly, v tends to its mean, and its entries stay ordinary numbers.
+        // Repeated smoothing moves v to its mean, and its entries stay ordinary numbers.
         group.bench_function(BenchmarkId::new("in place", length), |bencher| {
             bencher.iter(|| smoothing.apply(black_box(&mut v)));
         });
@@ -43,12 +43,12 @@ fn smoothing(criterion: &mut Criterion) {
     }
 }
 
-/// The operator as the paper computes it: transform, divide by the eigenvalues, transform back.
+/// The operator as computed in the paper: transform, divide by the eigenvalues, transform back.
 /// Plans, eigenvalues and memory are prepared once.
 struct Transform {
     forward: Arc<dyn RealToComplex<f32>>,
     inverse: Arc<dyn ComplexToReal<f32>>,
-    /// 1 / (d · eigenvalue): the plans do not normalise.
+    /// 1 / (d · eigenvalue), since the plans do not normalise.
     factors: Vec<f32>,
     coefficients: Vec<Complex<f32>>,
     scratch: Vec<Complex<f32>>,
@@ -82,7 +82,7 @@ impl Transform {
             coefficients,
             scratch,
         } = self;
-        // Lengths fit, as all were made for one plan.
+        // Lengths fit, since all were made for one plan.
         let _ = forward.process_with_scratch(v, coefficients, scratch);
         for (coefficient, factor) in coefficients.iter_mut().zip(factors.iter()) {
             *coefficient *= factor;

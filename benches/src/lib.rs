@@ -1,5 +1,5 @@
-//! Shared by the benches: short criterion settings, seeded vectors and samples, the federation of
-//! the reference round, networks, and other programs that train them.
+//! Shared parts of the benches: short criterion settings, seeded vectors and samples, the
+//! federation of the reference round, networks, and other programs that train them.
 #![forbid(unsafe_code)]
 
 pub mod networks;
@@ -13,7 +13,7 @@ use criterion::Criterion;
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 
-/// Settings that keep all benches together below four minutes.
+/// Returns settings that keep the total time of all benches below four minutes.
 #[must_use]
 pub fn criterion() -> Criterion {
     Criterion::default()
@@ -22,7 +22,7 @@ pub fn criterion() -> Criterion {
         .measurement_time(Duration::from_secs(1))
 }
 
-/// A stream with a fixed seed.
+/// Returns a stream with a fixed seed.
 #[must_use]
 pub fn stream(purpose: Purpose) -> Stream {
     Root::from_seed(1).stream(StreamId {
@@ -32,7 +32,7 @@ pub fn stream(purpose: Purpose) -> Stream {
     })
 }
 
-/// `length` entries, uniform in [-1, 1).
+/// Returns `length` entries, uniform in [-1, 1).
 #[must_use]
 pub fn vector(length: usize) -> Vec<f32> {
     let mut rng = stream(Purpose::Synthesis);
@@ -40,7 +40,7 @@ pub fn vector(length: usize) -> Vec<f32> {
     (0..length).map(entry).collect()
 }
 
-/// `length` classes below `classes`.
+/// Returns `length` classes below `classes`.
 #[must_use]
 pub fn labels(length: usize, classes: u16) -> Vec<u16> {
     let mut rng = stream(Purpose::Synthesis);

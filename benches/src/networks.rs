@@ -1,4 +1,4 @@
-//! Networks whose training is measured, and devices that train them.
+//! Networks for training measurements, and devices that train them.
 
 use std::num::NonZeroU32;
 
@@ -8,15 +8,15 @@ use smolfed_core::stream::Purpose;
 use smolfed_core::train::{LocalTraining, Workspace};
 use smolfed_simd::{Kernels, Rows};
 
-/// Samples of a device.
+/// Samples per device.
 pub const SAMPLES: usize = 50;
 const BATCH: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 const VOCABULARY: u16 = 80;
 
-/// The networks, by the names that scripts in `benches/peers` have for them.
+/// Returns the networks, with their names in the scripts of `benches/peers`.
 ///
 /// # Errors
-/// If layers do not fit each other.
+/// Layers do not fit each other.
 pub fn all() -> Result<[(&'static str, Sequential); 3], SequentialError> {
     Ok([
         ("images", images()?),
@@ -25,7 +25,7 @@ pub fn all() -> Result<[(&'static str, Sequential); 3], SequentialError> {
     ])
 }
 
-/// Two convolutions of 8 and 16 channels, 2.2 million multiplications and additions a sample.
+/// Returns two convolutions of 8 and 16 channels, with 2.2 million multiply-adds per sample.
 fn images() -> Result<Sequential, SequentialError> {
     let convolution = |channels| Layer::Convolution {
         channels,
@@ -45,7 +45,7 @@ fn images() -> Result<Sequential, SequentialError> {
     two_convolutions(input, [convolution(8), convolution(16)], pool, 10)
 }
 
-/// The same along one axis: 150,000 multiplications and additions a sample.
+/// Returns similar layers along one axis, with 150,000 multiply-adds per sample.
 fn windows() -> Result<Sequential, SequentialError> {
     let convolution = |channels| Layer::Convolution {
         channels,
@@ -76,7 +76,7 @@ fn two_convolutions(
     Sequential::new(input, &layers)
 }
 
-/// An LSTM of 64 on 40 characters: 2.2 million multiplications and additions a sample.
+/// Returns an LSTM of 64 on 40 characters, with 2.2 million multiply-adds per sample.
 fn characters() -> Result<Sequential, SequentialError> {
     let layers = [
         Layer::Embedding {
@@ -112,7 +112,7 @@ pub struct Device<'n> {
 }
 
 impl<'n> Device<'n> {
-    /// A device that trains a network in batches of 10, clipped after every step.
+    /// Creates a device that trains a network in batches of 10, clipped after every step.
     ///
     /// # Errors
     /// None with these settings.
@@ -125,7 +125,7 @@ impl<'n> Device<'n> {
         }
         let mut global = vec![0.0; network.parameter_count()];
         let mut stream = crate::stream(Purpose::Initialisation);
-        // The length fits: it is the network's own.
+        // The length fits, since it comes from the network.
         let _ = network.initialise(&mut global, &mut stream);
         let rows: Vec<u32> = (0..SAMPLES as u32).collect();
         let settings = LocalTraining::new(LearningRate::new(0.01)?, ClipNorm::new(0.3)?);
@@ -143,7 +143,7 @@ impl<'n> Device<'n> {
         })
     }
 
-    /// One epoch from the initial parameters.
+    /// Trains one epoch from the initial parameters.
     pub fn epoch(&mut self) {
         let features = self.network.feature_count();
         let samples = Rows::new(&self.values, features, &self.labels, &self.rows);

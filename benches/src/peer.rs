@@ -1,8 +1,8 @@
-//! Another program that does the same work: a script in `benches/peers`, a line of standard
-//! input for each round, and its milliseconds on standard output.
+//! Another program that does the same work: a script in `benches/peers` that reads a line of
+//! standard input for each round, and prints its milliseconds on standard output.
 //!
-//! It runs with the Python of the folder `benches/peers/venv-NAME`, or else with the `python3` on
-//! the PATH.
+//! It runs with the Python of the folder `benches/peers/venv-NAME`, or otherwise with the `python3`
+//! on the PATH.
 
 use std::error::Error;
 use std::ffi::OsString;
@@ -10,22 +10,22 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// The folder of the scripts, as seen from the root of the repository.
+/// Folder of the scripts, relative to the repository root.
 const FOLDER: &str = "benches/peers";
 
-/// What runs scripts, `NAME_WORK.py`, with its requirements, `NAME.txt`.
+/// A program with scripts `NAME_WORK.py` and requirements `NAME.txt`.
 #[derive(Clone, Copy, Debug)]
 pub struct Script {
-    /// What is measured, as it is written.
+    /// Title in the output.
     pub title: &'static str,
     /// NAME.
     pub name: &'static str,
-    /// What it imports.
+    /// Python module that it imports.
     pub module: &'static str,
 }
 
 impl Script {
-    /// The command that installs what it needs.
+    /// Returns the command that installs its requirements.
     #[must_use]
     pub fn install(&self) -> String {
         let name = self.name;
@@ -35,7 +35,7 @@ impl Script {
         )
     }
 
-    /// A Python that has what it needs.
+    /// Returns a Python with its requirements.
     fn python(&self) -> Option<String> {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/peers");
         let own = format!("{folder}/venv-{}/bin/python3", self.name);
@@ -53,18 +53,18 @@ impl Script {
 #[derive(Debug)]
 pub struct Peer {
     process: Child,
-    /// A line is a request for a round.
+    /// Input of the script, where each line requests a round.
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
-    /// What is measured, with its version.
+    /// Title in the output, with its version.
     pub title: String,
 }
 
 impl Peer {
-    /// Starts its script for this work; `None` if nobody has installed what it needs.
+    /// Starts its script for this work. Returns `None` if its requirements are not installed.
     ///
     /// # Errors
-    /// If it fails.
+    /// The script fails.
     pub fn start(
         script: &Script,
         work: &str,
@@ -98,10 +98,10 @@ impl Peer {
         Ok(Some(peer))
     }
 
-    /// Milliseconds of one round.
+    /// Runs one round and returns its milliseconds.
     ///
     /// # Errors
-    /// If it has failed.
+    /// The script has failed.
     pub fn step(&mut self) -> Result<f64, Box<dyn Error>> {
         if let Some(requests) = &mut self.requests {
             requests.write_all(b"\n")?;
@@ -119,7 +119,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // The script ends with its input.
+        // The script exits at the end of its input.
         drop(self.requests.take());
         let _ = self.process.wait();
     }

@@ -1,11 +1,11 @@
 //! The reference round: softmax regression on 28 × 28 pixels and 10 classes, 1,000 devices of 50
 //! samples, 5 epochs in batches of 10, projection onto the ball of 0.3 after every step, exact sum,
-//! noise, smoothing, server step. With a cohort of 50 devices it is 0.39 Gflop. The large round
+//! noise, smoothing, server step. With a cohort of 50 devices, it takes 0.39 Gflop. The large round
 //! draws 1,000 of 100,000 devices.
 //!
-//! The samples are synthetic and stored as two IDX files, so that other programs can read the same
-//! ones. Pixels stay bytes in memory: those of the large round take 3.9 GB there and on disk, and
-//! twice as much memory while they are read.
+//! The samples are synthetic and stored as two IDX files, so that other programs can read them.
+//! Pixels stay bytes in memory: the large round takes 3.9 GB in memory and on disk, and twice as
+//! much memory during reading.
 
 use std::error::Error;
 use std::fmt;
@@ -22,32 +22,32 @@ use smolfed_core::stream::Purpose;
 /// Samples per device.
 pub const SAMPLES: u32 = 50;
 
-/// 50 of 1,000 devices.
+/// A round with 50 of 1,000 devices.
 pub const REFERENCE: Round = Round {
     name: "reference round",
     devices: 1_000,
     cohort_size: 50,
 };
 
-/// 1,000 of 100,000 devices.
+/// A round with 1,000 of 100,000 devices.
 pub const LARGE: Round = Round {
     name: "large round",
     devices: 100_000,
     cohort_size: 1_000,
 };
 
-/// Pixels of a sample.
+/// Pixels per sample.
 const FEATURES: usize = 28 * 28;
 const CLASSES: usize = 10;
 
-/// A federation and how many of its devices a round draws.
+/// A federation and the number of devices drawn per round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// What it is called.
+    /// Name of the round.
     pub name: &'static str,
     /// Devices of the federation.
     pub devices: u32,
-    /// Devices in a round.
+    /// Devices per round.
     pub cohort_size: u32,
 }
 
@@ -62,27 +62,27 @@ impl fmt::Display for Round {
     }
 }
 
-/// The images and labels of a federation, as IDX files.
+/// Images and labels of a federation, as IDX files.
 #[derive(Clone, Debug)]
 pub struct Files {
-    /// Images of 28 × 28 bytes, [`SAMPLES`] a device.
+    /// Images of 28 × 28 bytes, [`SAMPLES`] per device.
     pub images: PathBuf,
-    /// Their labels.
+    /// Labels of the images.
     pub labels: PathBuf,
 }
 
 impl Files {
-    /// Writes the files of a round to `folder` unless they are there.
+    /// Writes the files of a round to `folder` unless they exist.
     ///
     /// # Errors
-    /// If they cannot be written.
+    /// The files cannot be written.
     pub fn new(folder: &Path, round: &Round) -> io::Result<Self> {
         let file = |what| folder.join(format!("reference-{}-{what}.idx", round.devices));
         let files = Self {
             images: file("images"),
             labels: file("labels"),
         };
-        // The labels are written last: where they are, both are complete.
+        // The labels are written last, so if they exist, both files are complete.
         if files.labels.exists() {
             return Ok(files);
         }
@@ -99,7 +99,7 @@ impl Files {
             let label = rng.next_u32() as usize % CLASSES;
             labels.push(label as u8);
             rng.fill_bytes(&mut image);
-            // A quarter of its class's pattern, three quarters of noise.
+            // A quarter of its class's pattern and three quarters of noise.
             for (pixel, class) in image.iter_mut().zip(&patterns[label * FEATURES..]) {
                 *pixel = class / 4 + *pixel / 4 * 3;
             }
@@ -111,7 +111,7 @@ impl Files {
     }
 }
 
-/// The head of an IDX file of bytes with these dimensions.
+/// Returns the header of an IDX file of bytes with these dimensions.
 fn header(dimensions: &[u32]) -> Vec<u8> {
     let mut header = vec![0, 0, 8, dimensions.len() as u8];
     header.extend(dimensions.iter().flat_map(|length| length.to_be_bytes()));
@@ -119,18 +119,18 @@ fn header(dimensions: &[u32]) -> Vec<u8> {
 }
 
 impl Round {
-    /// The experiment and its federation; writes the files to `folder`.
+    /// Returns the experiment and its federation. Writes the files to `folder`.
     ///
     /// # Errors
-    /// If the files cannot be written or read.
+    /// The files cannot be written or read.
     pub fn prepare(&self, folder: &Path) -> Result<(Experiment, Federation), Box<dyn Error>> {
         self.prepare_with(folder, &[])
     }
 
-    /// The same with changes as `smolfed run --set` takes them.
+    /// As [`Self::prepare`], with changes in the form of `smolfed run --set`.
     ///
     /// # Errors
-    /// As [`Self::prepare`], and if the configuration is refused.
+    /// As [`Self::prepare`], or the configuration is refused.
     pub fn prepare_with(
         &self,
         folder: &Path,
@@ -142,10 +142,10 @@ impl Round {
         Ok((Experiment::new(config, &federation)?, federation))
     }
 
-    /// The experiment on the same files, with changes as `smolfed run --set` takes them.
+    /// Returns the experiment on the same files, with changes in the form of `smolfed run --set`.
     ///
     /// # Errors
-    /// If the configuration is refused.
+    /// The configuration is refused.
     pub fn config(&self, files: &Files, changes: &[&str]) -> Result<Config, Box<dyn Error>> {
         let changes: Result<Vec<Override>, _> = changes.iter().map(|text| text.parse()).collect();
         let text = format!(

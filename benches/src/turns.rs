@@ -1,24 +1,24 @@
-//! Programs that are measured in turn, because a machine is not equally fast at all times.
+//! Programs measured in turn, because a machine's speed varies over time.
 
 use std::error::Error;
 
-/// Milliseconds after which nobody is measured again: slow programs would hold up the others.
+/// Milliseconds after which a program is not measured again: slow programs would delay the others.
 const PATIENCE: f64 = 20e3;
-/// Rounds of one program in a row: the first one in a turn finds caches cold and a core asleep.
+/// Consecutive rounds of one program: the first in a turn finds cold caches and a sleeping core.
 pub const IN_A_ROW: usize = 5;
 
 type Step<'a> = Box<dyn FnMut() -> Result<f64, Box<dyn Error>> + 'a>;
 
-/// One program, and the milliseconds of its rounds.
+/// A program and the milliseconds of its rounds.
 pub struct Row<'a> {
-    /// What it is called.
+    /// Name of the program.
     pub title: String,
     step: Step<'a>,
     times: Vec<f64>,
 }
 
 impl<'a> Row<'a> {
-    /// A program by its next round, which returns its milliseconds.
+    /// Creates a row from a program's next round, which returns its milliseconds.
     pub fn new(title: String, step: impl FnMut() -> Result<f64, Box<dyn Error>> + 'a) -> Self {
         Self {
             title,
@@ -27,10 +27,10 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// Some more rounds in a row, unless it has had its time.
+    /// Runs some more consecutive rounds, unless the program's time is used up.
     ///
     /// # Errors
-    /// If the program failed.
+    /// The program failed.
     pub fn turn(&mut self) -> Result<(), Box<dyn Error>> {
         for _ in 0..IN_A_ROW {
             if self.times.iter().sum::<f64>() < PATIENCE {
@@ -40,7 +40,7 @@ impl<'a> Row<'a> {
         Ok(())
     }
 
-    /// The median and the minimum.
+    /// Returns the median and the minimum.
     #[must_use]
     pub fn figures(&self) -> [f64; 2] {
         let mut times = self.times.clone();
@@ -48,7 +48,7 @@ impl<'a> Row<'a> {
         [times.len() / 2, 0].map(|at| times.get(at).copied().unwrap_or(f64::NAN))
     }
 
-    /// By how much the figures of another are larger.
+    /// Returns the factors by which another program's figures are larger.
     #[must_use]
     pub fn ratio(&self, other: &Self) -> [f64; 2] {
         let (own, other) = (self.figures(), other.figures());
