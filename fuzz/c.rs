@@ -1,4 +1,4 @@
-//! A device behind the interface for C, whose firmware and line do anything in any order.
+//! A device behind the interface for C, with arbitrary actions of its firmware and line.
 //! The bytes are a script. [`Script::act`] defines its meaning.
 
 #[allow(dead_code, reason = "other tests use more of it")]
@@ -17,15 +17,15 @@ use smolfed_core::wire::FRAME_BYTES;
 use board::{BUDGET, Board, FEATURES};
 use peer::{KINDS, Kind, Peer, give};
 
-/// A device, against any line and any firmware that keeps to the preconditions.
+/// Tests a device against any line and any firmware that keeps to the preconditions.
 ///
 /// Every call must return. The number of participations must neither fall nor exceed the budget,
-/// also over restarts, and no outgoing bytes may be longer than a frame.
+/// even across restarts, and no outgoing bytes may exceed a frame.
 pub fn c(bytes: &[u8]) {
     participations(bytes);
 }
 
-/// [`c`], and how often the device took part: scripts that never get there test little.
+/// Runs [`c`] and returns the number of participations: scripts without any test little.
 pub fn participations(bytes: &[u8]) -> u32 {
     let Some((first, rest)) = bytes.split_first() else {
         return 0;
@@ -46,7 +46,7 @@ pub fn participations(bytes: &[u8]) -> u32 {
     while script.act().is_some() {
         let (mut now, mut outgoing, mut count) = (0, std::ptr::null(), 0);
         let device = script.device;
-        // SAFETY: an open device, and places for the answers.
+        // SAFETY: an open device, and places for the results.
         unsafe {
             assert_eq!(sf_participations(device, &raw mut now), SF_OK);
             let status = sf_outgoing(device, &raw mut outgoing, &raw mut count);
@@ -60,11 +60,11 @@ pub fn participations(bytes: &[u8]) -> u32 {
     past
 }
 
-/// A device in memory that is no larger than it needs.
+/// Opens a device in memory of exactly the required size.
 fn open(board: &mut Board, kind: &Kind) -> *mut sf_device {
     let mut config = board.config();
     (config.kind, config.places) = (kind.kind, kind.places());
-    // SAFETY: a configuration.
+    // SAFETY: a valid configuration.
     let bytes = unsafe { sf_memory_bytes(&raw const config) };
     board.memory = vec![0xAAAA_AAAA_AAAA_AAAA; bytes / 8];
     let device = board.open(|config| {
@@ -74,13 +74,13 @@ fn open(board: &mut Board, kind: &Kind) -> *mut sf_device {
 }
 
 struct Script<'a> {
-    /// What is left of the script.
+    /// The rest of the script.
     bytes: &'a [u8],
     board: Board,
     kind: &'a Kind,
     device: *mut sf_device,
     peer: Peer,
-    /// Frames of the coordinator on their way.
+    /// Frames of the coordinator in transit.
     waiting: VecDeque<Vec<u8>>,
     round: u32,
 }
@@ -92,11 +92,11 @@ impl Script<'_> {
         Some(*first)
     }
 
-    /// The next action; `None` at the end.
+    /// Runs the next action. Returns `None` at the end.
     fn act(&mut self) -> Option<()> {
         let (action, choice) = (self.byte()?, self.byte()?);
         let device = self.device;
-        // SAFETY: the device is open, and all values are there.
+        // SAFETY: the device is open, and all values exist.
         unsafe {
             match action % 8 {
                 0 => {
@@ -123,10 +123,10 @@ impl Script<'_> {
         Some(())
     }
 
-    /// The next frame of the coordinator comes in: whole, damaged, or never.
+    /// Delivers the next frame of the coordinator: whole, damaged, or never.
     ///
     /// # Safety
-    /// The device is open.
+    /// The device must be open.
     unsafe fn deliver(&mut self, choice: u8) {
         self.waiting.extend(self.peer.frames());
         let Some(mut frame) = self.waiting.pop_front() else {
@@ -139,14 +139,14 @@ impl Script<'_> {
             let at = usize::from(choice) % frame.len();
             frame[at] ^= choice;
         }
-        // SAFETY: as of this function.
+        // SAFETY: the contract of this function.
         unsafe { give(self.device, &frame) };
     }
 
-    /// Whatever a program does with its device.
+    /// Performs an arbitrary action of a program on its device.
     ///
     /// # Safety
-    /// The device is open.
+    /// The device must be open.
     unsafe fn firmware(&mut self, choice: u8) {
         let device = self.device;
         let row = [choice; FEATURES];
@@ -155,7 +155,7 @@ impl Script<'_> {
         let (mut scores, mut integers) = ([0.0; 3], [0; 3]);
         let (class, outputs) = (u16::from(choice) / 8 % 4, self.kind.outputs());
         let value = f32::from(choice) - 128.0;
-        // SAFETY: as of this function, and all values are there.
+        // SAFETY: the contract of this function, and all values exist.
         unsafe {
             match choice % 8 {
                 0 => {

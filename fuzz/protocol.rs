@@ -1,6 +1,6 @@
 //! Both sides of the protocol between devices and coordinator, against a peer that knows the key
-//! and sends any messages in any order.
-//! The bytes are a script; [`Script::next`] defines its meaning.
+//! and sends any messages in any order. The bytes are a script. [`Script::next`] defines its
+//! meaning.
 
 #[path = "protocol/coordinator.rs"]
 mod coordinator;
@@ -31,7 +31,7 @@ struct Script<'a>(&'a [u8]);
 
 /// One action of the script.
 enum Action<'a> {
-    /// These bytes on the line.
+    /// Raw bytes on the line.
     Bytes(&'a [u8]),
     /// A frame under the right key: kind, round, body.
     Frame(u8, u32, &'a [u8]),
@@ -78,7 +78,7 @@ fn stream() -> Stream {
     harness::stream(&Root::from_seed(1), Purpose::Initialisation, 0, 0)
 }
 
-/// An invitation that the device accepts, or would but for a few fields.
+/// Returns an invitation that the device accepts, or would accept except for a few fields.
 fn invitation(choice: u8) -> Invitation {
     let noise = Sigma::new(3 << 16, 2).expect("a valid σ");
     let noise = (choice & 16 != 0).then_some(noise);
@@ -97,7 +97,7 @@ fn invitation(choice: u8) -> Invitation {
     }
 }
 
-/// A frame that no message has, under some key.
+/// Returns a frame that is not a valid message, under some key.
 fn raw(kind: u8, round: u32, body: &[u8]) -> Encoded {
     let header = Header {
         version: VERSION,

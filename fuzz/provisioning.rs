@@ -1,4 +1,4 @@
-//! What a device reads of its flash at the start: its provisioning record, and the recipe in it.
+//! Parts of flash that a device reads at the start: its provisioning record, and the recipe in it.
 
 use smolfed_core::crc32::crc32;
 use smolfed_core::provision::{
@@ -13,9 +13,9 @@ const WORD: usize = 4;
 /// Bytes of the first key in [`KEY`], before its checksum.
 const KEY_BYTES: usize = 32;
 
-/// A provisioning record, as it is, with checksums that fit, and as text.
+/// Tests a provisioning record unchanged, with matching checksums, and as text.
 ///
-/// What is accepted must be consistent, be written again as it was, and be the same record once its
+/// An accepted record must be consistent, be rewritten unchanged, and be the same record once its
 /// key is overwritten.
 pub fn record(bytes: &[u8]) {
     accept(bytes);
@@ -31,7 +31,7 @@ pub fn record(bytes: &[u8]) {
     }
 }
 
-/// A recipe: what is accepted must be written as it was.
+/// Tests a recipe. An accepted recipe must be rewritten unchanged.
 pub fn recipe(bytes: &[u8]) {
     let Some(recipe) = Recipe::read(bytes) else {
         return;
@@ -39,7 +39,7 @@ pub fn recipe(bytes: &[u8]) {
     assert_eq!(recipe.write(&mut [0; MAX_RECIPE_BYTES]), bytes, "{recipe}");
 }
 
-/// The bytes as a record whose magic, length and checksums are right.
+/// Returns the bytes as a record with correct magic, length and checksums.
 fn sealed(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut page = bytes.to_vec();
     let end = page.len().checked_sub(WORD)?;
@@ -84,9 +84,8 @@ fn with_samples<T: Target + Default>(page: &[u8], record: &Record<'_>, samples: 
     }
 }
 
-/// Writes a record again. Without its key it cannot be, and one that has a recipe of another
-/// version, or a number of features and no sample, is written otherwise. So is one whose questions
-/// are none.
+/// Rewrites a record. This is impossible without its key, and differs for a record with a recipe of
+/// another version, with a number of features but no sample, or with invalid questions.
 fn written<T: Target + Default>(
     page: &[u8],
     record: &Record<'_>,

@@ -28,15 +28,15 @@ use super::{Action, KEY, Script, invitation, raw, stream};
 /// Gradients of 8 × 8 pixels in cells of 4 × 4.
 const RECIPE: [u8; 8] = [1, 1, 8, 0, 8, 0, 4, 0];
 
-/// The coordinator, with a device that knows its key and one that does not.
+/// Tests the coordinator with a device that knows its key and one that does not.
 ///
-/// Whatever they send, it must return, answer at most a window of frames for each received one and
-/// a `Call`, and accept no update beyond its bound.
+/// For any input, it must return, answer each received frame with at most a window of frames and a
+/// `Call`, and accept no update beyond its bound.
 pub fn coordinator(bytes: &[u8]) {
     let mut script = Script(bytes);
     let settings = script.byte().unwrap_or(0);
     let local_noise = settings & 1 != 0;
-    // Of `invitation`: noise, and a bit.
+    // For `invitation`: noise, and a bit.
     let choice = 1 | (settings & 3) << 4;
     let terms = Terms {
         shape: shape(),
@@ -82,13 +82,13 @@ pub fn coordinator(bytes: &[u8]) {
     coordinator.close();
 }
 
-/// The coordinator with the connection that the script uses.
+/// The coordinator with the connection used by the script.
 struct Coordinator {
     registry: Registry,
     connection: Connection,
-    /// How many were lost.
+    /// Number of lost connections.
     connections: u64,
-    /// The models in 16 bits.
+    /// Models in 16 bits.
     recent: Recent,
 }
 
@@ -118,20 +118,20 @@ impl Coordinator {
         }
     }
 
-    /// All devices.
+    /// Returns all devices.
     fn peers(&self) -> Vec<SharedPeer> {
         let peers = [5, 6].map(|device| self.registry.peer(device));
         peers.into_iter().flatten().collect()
     }
 
-    /// The answer to `bytes`.
+    /// Returns the answer to `bytes`.
     fn receive(&mut self, bytes: &[u8], now: Duration) -> Vec<u8> {
         let mut out = Vec::new();
         let registry = &self.registry;
         self.connection.receive(bytes, registry, now, &mut out);
         self.connection.poll(now, &mut out);
         let frames = bytes.iter().filter(|byte| **byte == 0).count();
-        // A window of answers each, an invitation each, and a call.
+        // A window of answers per frame, an invitation per device, and a call.
         let limit = (frames * usize::from(MAX_WINDOW) + 4) * FRAME_BYTES;
         assert!(out.len() <= limit, "{} bytes", out.len());
         let without_key = registry.peer(6);
@@ -143,7 +143,7 @@ impl Coordinator {
     }
 }
 
-/// The device, as the script plays it.
+/// The device, as played by the script.
 struct Device {
     link: Option<Link<DeviceEnd>>,
     round: u32,
@@ -152,7 +152,7 @@ struct Device {
 }
 
 impl Device {
-    /// The bytes that it sends.
+    /// Returns the bytes that it sends.
     fn send(&mut self, action: Action<'_>) -> Vec<u8> {
         match action {
             Action::Bytes(bytes) => bytes.to_vec(),
@@ -233,12 +233,12 @@ impl Device {
     }
 }
 
-/// The chain key of the device.
+/// Returns the chain key of the device.
 fn chain() -> ChainKey {
     ChainKey::new(Key::from_secret(KEY))
 }
 
-/// The coordinator's nonce in these bytes.
+/// Returns the coordinator's nonce in these bytes.
 fn welcome(bytes: &[u8]) -> Option<[u8; 16]> {
     let mut decoder = Decoder::new();
     let mut nonce = None;

@@ -27,23 +27,23 @@ use smolfed_core::wire::{Direction, FRAME_BYTES, VERSION};
 
 use super::{Action, KEY, Script, invitation, raw, stream};
 
-/// What the device agrees to.
+/// Limits accepted by the device.
 const LIMITS: Limits = Limits {
     budget: Budget(4),
     separation: Separation(2),
     max_jump: MaxJump(1 << 16),
 };
 
-/// A device, against a coordinator that knows its key.
+/// Tests a device against a coordinator that knows its key.
 ///
-/// It must return, whatever the coordinator sends; keep to its budget; never train twice for one
-/// round, nor for one close to the last or far ahead; and send nothing longer than a frame.
+/// For any input, it must return and keep to its budget. It must never train twice for one round,
+/// nor for a round too close to the last or far ahead, and send nothing longer than a frame.
 pub fn session(bytes: &[u8]) {
     sends_an_update(bytes);
 }
 
-/// [`session`], and whether the device had an update to send: inputs that never reach that point
-/// test little.
+/// Runs [`session`] and returns whether the device had an update to send. Inputs that never reach
+/// that point test little.
 pub fn sends_an_update(bytes: &[u8]) -> bool {
     let model = Softmax::new(FEATURES, CLASSES);
     let mut memory = SessionMemory::new(&model, 2, CLASSES);
@@ -101,7 +101,7 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
     was_sending
 }
 
-/// Whatever the flash of a personal model holds, the next state takes its place.
+/// Any flash content of a personal model is replaced by the next state.
 fn personal(bytes: &[u8]) {
     let mut flash = Ram::blank();
     for (place, byte) in flash.bytes.iter_mut().zip(bytes) {
@@ -122,10 +122,10 @@ fn personal(bytes: &[u8]) {
     assert_eq!(state, [1.0, 2.0, 3.0]);
 }
 
-/// A device's flash with any content, for its ledger and for its personal model.
+/// Tests a device's flash with any content, for its ledger and for its personal model.
 ///
-/// Its ledger must be read or refused, and one that was read must go on: a round begins, and is
-/// still there after a restart.
+/// Its ledger must be read or refused. A ledger that was read must continue: a round begins, and is
+/// still recorded after a restart.
 pub fn flash(bytes: &[u8]) {
     personal(bytes);
     let mut flash = Ram::blank();
@@ -176,7 +176,7 @@ fn device(model: Softmax<usize, usize>, memory: &mut SessionMemory) -> Device<'_
     session
 }
 
-/// An invitation to train, or a question.
+/// Returns an invitation to train, or a question.
 fn asked(choice: u8) -> Invitation {
     let training = invitation(choice);
     let question = match choice & 12 {
@@ -192,7 +192,7 @@ fn asked(choice: u8) -> Invitation {
     }
 }
 
-/// The coordinator, as the script plays it.
+/// The coordinator, as played by the script.
 #[derive(Default)]
 struct Coordinator {
     link: Option<Link<CoordinatorEnd>>,
@@ -200,7 +200,7 @@ struct Coordinator {
 }
 
 impl Coordinator {
-    /// The bytes that it sends.
+    /// Returns the bytes that it sends.
     fn send(&mut self, action: Action<'_>) -> Vec<u8> {
         match action {
             Action::Bytes(bytes) => bytes.to_vec(),
@@ -251,7 +251,7 @@ impl Coordinator {
         }
     }
 
-    /// Numbers of steps, or differences to those.
+    /// Returns step numbers, or differences from them.
     fn short_chunk(&mut self, choice: u8) -> Vec<u8> {
         let index = u16::from(choice % 4);
         let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);
@@ -270,7 +270,7 @@ impl Coordinator {
         )
     }
 
-    /// Begins a session with a device that sent `hello`.
+    /// Starts a session with a device that sent `hello`.
     fn greeting(&mut self, hello: &Hello, chain: &ChainKey) -> Vec<u8> {
         let session = chain.session(5, &hello.nonce, &[9; 16]);
         let welcome = Welcome::new(&session, [9; 16], Ok(VERSION));
@@ -284,7 +284,7 @@ impl Coordinator {
     }
 }
 
-/// The hello in these bytes.
+/// Returns the hello in these bytes.
 fn hello(bytes: &[u8]) -> Option<Hello> {
     let mut decoder = Decoder::new();
     let mut hello = None;
