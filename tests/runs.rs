@@ -131,8 +131,7 @@ fn a_run_that_goes_on_is_running_and_one_that_is_killed_unfinished() {
     );
 }
 
-/// A stopped run has a statement. If it continues and is interrupted, the statement covers too few
-/// rounds.
+/// A stopped run has a statement, which covers too few rounds once the run is resumed and killed.
 #[test]
 fn a_statement_is_shown_only_if_it_covers_every_round() {
     let place = two_runs();

@@ -48,8 +48,7 @@ fn every_example_runs_as_it_is() {
         let run = format!("run {} --out {name} --json", path.display());
         let document = place.smolfed(&run).success().json();
         assert_eq!(document["name"], name);
-        // Accuracy of the devices' own models, or of a shared one. A regression has an error
-        // instead.
+        // Of the devices' own models, or of a shared one. A regression has an error instead.
         let accuracy = ["device_accuracy", "test_accuracy"].map(|key| document[key].as_f64());
         let error = document["device_rmse"].as_f64();
         assert!(

@@ -278,8 +278,7 @@ impl Tapped {
         keys.collect()
     }
 
-    /// Returns keys, roots, limits and samples of the devices, keys and roots in their ledgers, and
-    /// the model.
+    /// Returns devices' keys, roots, limits and samples, their ledgers' keys and roots, the model.
     fn secrets(&self) -> Vec<(String, Vec<u8>)> {
         let read = |name: &str| std::fs::read(self.place.path(name)).unwrap();
         let mut secrets = vec![(

@@ -53,8 +53,7 @@ impl Tape {
         found.collect()
     }
 
-    /// Returns the keys derived from all chain keys of the device and from the unencrypted
-    /// greetings.
+    /// Returns the keys derived from the device's chain keys and from the unencrypted greetings.
     fn keys(&self, device: u32, first: &ChainKey) -> Vec<SessionKey> {
         let chain = std::iter::successors(Some(first.clone()), |key| Some(key.next()));
         let nonces = self.welcomes().into_iter().map(|welcome| welcome.nonce);

@@ -40,8 +40,7 @@ pub(crate) struct Recorded {
 }
 
 impl Proxy {
-    /// Accepts connections at `from` and forwards them to `to`. `device_dials`: the device
-    /// connects.
+    /// Forwards connections at `from` to `to`. `device_dials` is true if the device connects.
     pub(crate) fn start(place: &Place, from: &str, to: &str, device_dials: bool) -> Arc<Self> {
         let proxy = Arc::new(Self {
             from_device: AtomicUsize::new(0),

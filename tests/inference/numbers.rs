@@ -123,8 +123,7 @@ fn npy(shape: &str, values: &[f64]) -> Vec<u8> {
     file
 }
 
-/// Milliseconds since the epoch, where `f32` steps by 131,072: only finer digits separate the
-/// classes.
+/// Milliseconds since the epoch. `f32` steps by 131,072, and only finer digits separate classes.
 #[test]
 fn arrays_keep_the_digits_of_large_numbers() {
     let place = Place::new();

@@ -4,9 +4,8 @@ use serde_json::Value;
 
 use crate::program::Place;
 
-/// The lower bound of this seed is wrong with probability at most 1e-3, and the direct tests fail
-/// by chance with probability below 1e-6. 2,000 pairs of runs prove .82 of the claim, the default
-/// .91.
+/// The lower bound of this seed is wrong with probability at most 1e-3. The direct tests fail with
+/// probability below 1e-6. 2,000 pairs of runs prove .82 of the claim, the default .91.
 #[test]
 fn the_audit_proves_most_of_the_claim() {
     let place = Place::new();

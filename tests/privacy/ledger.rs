@@ -1,5 +1,4 @@
-//! The privacy ledger: each release is charged once, before it happens, and runs can share a
-//! ledger.
+//! The privacy ledger: each release is charged once, in advance, and runs can share a ledger.
 
 use serde_json::Value;
 

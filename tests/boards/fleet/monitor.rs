@@ -185,8 +185,7 @@ fn a_board_predicts_with_its_model_after_each_of_100_resets() {
     assert_eq!(named, predicted(&place, round));
 }
 
-/// Returns the output of `smolfed predict` for the first windows, with the model at the start of
-/// the round.
+/// Returns `smolfed predict`'s output for the first windows, with the round's initial model.
 fn predicted(place: &Place, round: u32) -> Vec<Named> {
     let rounds = std::fs::read_to_string(place.path("served/participation.jsonl")).unwrap();
     let before: Vec<&str> = rounds.lines().take(round as usize).collect();
