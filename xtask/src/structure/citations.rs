@@ -1,6 +1,5 @@
-//! Checks the citations in comments. A page must be a file of the repository. A decision on a
-//! paper, cited by letter and number after the name of [`PAPERS`], must have an anchor on that
-//! page.
+//! Citations in comments: a page must be a file of the repository, and a decision on a paper,
+//! cited by letter and number after the name of [`PAPERS`], must have an anchor on that page.
 
 use std::error::Error;
 use std::path::Path;

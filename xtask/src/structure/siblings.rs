@@ -1,9 +1,8 @@
 //! No cycle between sibling modules. A module includes all modules below it.
 //!
 //! A module depends on a sibling if one of its paths leads to an item defined in the sibling or
-//! below. Re-exports and imports of their parent are not dependencies, as the parent is neither
-//! sibling. The check covers all levels: the root modules of each crate, and the modules in each
-//! module.
+//! below. Re-exports and imports of their parent are not dependencies, as the parent is neither.
+//! The check covers all levels: the modules in the root of each crate, and those in each module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
