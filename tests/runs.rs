@@ -131,7 +131,7 @@ fn a_run_that_goes_on_is_running_and_one_that_is_killed_unfinished() {
     );
 }
 
-/// A stopped run has a statement, which covers too few rounds once the run is resumed and killed.
+/// A stopped run's statement covers too few rounds once the run is resumed and interrupted.
 #[test]
 fn a_statement_is_shown_only_if_it_covers_every_round() {
     let place = two_runs();

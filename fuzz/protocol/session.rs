@@ -101,7 +101,7 @@ pub fn sends_an_update(bytes: &[u8]) -> bool {
     was_sending
 }
 
-/// Any flash content of a personal model is replaced by the next state.
+/// Checks that the next state replaces any flash content of a personal model.
 fn personal(bytes: &[u8]) {
     let mut flash = Ram::blank();
     for (place, byte) in flash.bytes.iter_mut().zip(bytes) {
@@ -251,7 +251,7 @@ impl Coordinator {
         }
     }
 
-    /// Returns step numbers, or differences from them.
+    /// Returns a model chunk in grid steps, or in differences from a base.
     fn short_chunk(&mut self, choice: u8) -> Vec<u8> {
         let index = u16::from(choice % 4);
         let left = PARAMETERS.saturating_sub(usize::from(index) * MODEL_CHUNK);

@@ -360,7 +360,7 @@ pub(super) fn bytes_of(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The round lasts long enough to read a process's figures.
+/// The HTTP port of a helper serves `/healthz` and `/metrics`.
 #[test]
 fn a_helper_shows_its_figures_and_says_that_it_is_well() {
     let place = Place::new();

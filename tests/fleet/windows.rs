@@ -81,7 +81,7 @@ fn visits(records: &[Value], device: u64) -> Vec<[u64; 2]> {
     records.iter().filter_map(visit).collect()
 }
 
-/// Asserts that no device counts twice for a version or too often, or in a wrong window.
+/// Asserts that devices do not count twice for a version or too often, and only in valid windows.
 fn assert_schedule(records: &[Value]) {
     for device in 0..500 {
         let visits = visits(records, device);

@@ -105,7 +105,7 @@ fn has_values(printed: &str, predicted: &Value) {
     }
 }
 
-/// Asserts that its classes and probabilities equal those of `smolfed predict`.
+/// Asserts that a header's program prints the classes and probabilities of `smolfed predict`.
 pub(super) fn has_bits(name: &str, printed: &str, predicted: &Value) {
     let rows = predicted["rows"].as_array().unwrap();
     assert_eq!(printed.lines().count(), rows.len(), "{name}");

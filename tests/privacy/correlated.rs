@@ -106,7 +106,7 @@ fn threads_do_not_matter() {
     }
 }
 
-/// Participations are limited to the possible number, and the statement says so.
+/// An impossible number of participations is reduced, and the statement says so.
 #[test]
 fn a_cut_is_said() {
     let place = Place::new();

@@ -113,7 +113,7 @@ fn of_board(_: &Board, _: &Path) -> Result<Federation, Box<dyn Error>> {
     Ok(Federation::built_in())
 }
 
-/// Measures the clients on image features of a camera.
+/// Measures the clients on image features from a camera.
 fn cameras(
     board: &Board,
     programs: &Path,

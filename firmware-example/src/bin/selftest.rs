@@ -2,7 +2,7 @@
 //! simulator on the host (`tests/boards.rs`).
 //!
 //! Each line has: model, setting, CRC-32 of the update's `f32`, CRC-32 of the `i64` to be sent.
-//! For window features: name, window, CRC-32 of the `f32`, CRC-32 of the `i64` of integer features.
+//! For window features: name, window, CRC-32 of the `f32`, CRC-32 of the integers as `i64`.
 //! For fixed features of images and numbers: name, number, checksum of the `f32`, checksum of the
 //! integers.
 //! For the frozen backbone: name, number, CRC-32 of the features of all images, CRC-32 of the `i32`

@@ -12,7 +12,7 @@ mod data;
 #[cfg(not(all(small_ram, fast)))]
 mod gradients;
 mod integer;
-// Masking has no `exp`, and a small board's flash has no room for it next to its approximation.
+// It needs no `exp`, and does not fit a small board's flash next to the approximate `exp`.
 #[cfg(not(all(small_ram, feature = "micromath")))]
 mod masking;
 mod network;

@@ -54,7 +54,7 @@ fn word(address: usize) -> *mut u32 {
 struct Memory<const N: usize>(usize);
 
 impl<const N: usize> Memory<N> {
-    /// Fills a last page of zeros with ones, since nothing was written to it.
+    /// Erases a last page of zeros, since nothing was written to it.
     fn erased(mut self) -> Self {
         let (last, mut page) = (((N - 1) * PAGE) as u32, [0; PAGE]);
         let Ok(()) = self.read(last, &mut page);
