@@ -238,7 +238,7 @@ fn predictions_are_csv_or_json_in_the_unit_of_the_target() {
         .filter_map(Value::as_f64)
         .sum();
     assert!((sum - 1.0).abs() < 1e-6 && first["row"] == "1", "{first}");
-    // Values close to those of the data, not to 0.
+    // Values close to the data, not to 0.
     place
         .smolfed("predict values --data test.csv --out values.csv")
         .success();

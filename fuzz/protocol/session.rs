@@ -124,8 +124,8 @@ fn personal(bytes: &[u8]) {
 
 /// Tests a device's flash with any content, for its ledger and for its personal model.
 ///
-/// Its ledger must be read or refused. A ledger that was read must continue: a round begins, and is
-/// still recorded after a restart.
+/// Its ledger must be read or refused. A valid ledger must continue: a round begins, and is still
+/// recorded after a restart.
 pub fn flash(bytes: &[u8]) {
     personal(bytes);
     let mut flash = Ram::blank();

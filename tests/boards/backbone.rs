@@ -49,7 +49,7 @@ pub(crate) fn checksums(
 /// An image by rows and columns, with channels.
 type Image = Vec<Vec<Vec<i64>>>;
 
-/// `CONV_2D` with padding `SAME`, followed by the requantisation of each pixel and a rectifier.
+/// Applies `CONV_2D` with padding `SAME`, the requantisation of each pixel, and a rectifier.
 fn convolve<const SIDE: usize, const INPUTS: usize, const OUTPUTS: usize>(
     layer: &Convolution<SIDE, INPUTS, OUTPUTS>,
     image: &Image,
@@ -79,7 +79,7 @@ fn convolve<const SIDE: usize, const INPUTS: usize, const OUTPUTS: usize>(
     (0..SIDE).map(row).collect()
 }
 
-/// `MultiplyByQuantizedMultiplier`, rounded to units of 2⁻³¹ and then of 1, half away from zero.
+/// Applies `MultiplyByQuantizedMultiplier`: rounds to 2⁻³¹ and then to 1, half away from zero.
 fn rescaled(output: &Output, sum: i64) -> i64 {
     let rounded = |numerator: i64, bits: u32| {
         let magnitude = (numerator.abs() + (1 << bits >> 1)) >> bits;
@@ -91,7 +91,7 @@ fn rescaled(output: &Output, sum: i64) -> i64 {
     )
 }
 
-/// `MAX_POOL_2D` with 2 × 2 windows.
+/// Applies `MAX_POOL_2D` with 2 × 2 windows.
 fn pool(image: &Image) -> Image {
     let pixel = |rows: &[Vec<Vec<i64>>], column: usize| {
         let values = |channel: usize| {

@@ -363,7 +363,7 @@ fn takes_part(board: &Board) {
     power_failure(board, running, &program, dir.path());
 }
 
-/// Without entropy, an erased device must not restart.
+/// Checks that an erased device without entropy refuses to start.
 fn refuses_blank_flash(board: &Board, program: &Path, dir: &Path) {
     let (page, ledger) = (dir.join("device.bin"), dir.join("blank.bin"));
     let output = emulator(board, program, &page, &ledger, "none").output();
@@ -394,7 +394,7 @@ fn bad_line(board: &Board, running: &mut Running) {
     assert_update(board, &other, "damaged");
 }
 
-/// The power fails during the update. The ledger knows the round after the restart.
+/// Cuts the power during the update. The ledger knows the round after the restart.
 fn power_failure(board: &Board, mut running: Running, program: &Path, dir: &Path) {
     let mut other = coordinator(6, noise());
     let mut received = 0;

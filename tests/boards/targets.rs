@@ -43,7 +43,7 @@ const FLASH: [(&str, u32); 4] = [
 /// Target limits in bytes, for the client and for a round alone.
 const LIMITS: [(&str, u32); 2] = [("bare", 27_340), ("round", 16 << 10)];
 
-/// A measured number may be up to 5 % above the recorded one.
+/// Checks that a measured number is at most 5 % above the recorded one.
 fn check(what: &str, recorded: u32, measured: u32) -> Result<(), String> {
     let max = u64::from(recorded) * 105 / 100;
     if u64::from(measured) <= max {

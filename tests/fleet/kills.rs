@@ -18,8 +18,8 @@ fn personal_models_are_those_of_the_rounds_that_counted() {
     books_are_consistent(" --set method=pmtl --set personalise.update=\"mean-over-all\"");
 }
 
-/// Every round is charged once, no round number repeats, and no device is recorded as having
-/// answered a burned round.
+/// Asserts that every round is charged once, that no round number repeats, and that no device is
+/// recorded as having answered a burned round.
 fn books_are_consistent(method: &str) {
     let place = Place::new();
     let settings = format!("{FULL} --set rounds={ROUNDS}{method}");

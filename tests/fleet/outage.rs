@@ -17,7 +17,7 @@ const TIMEOUT: &str = "5s";
 
 const ROUNDS: usize = 150;
 
-/// An outage may cost the round in progress, and no other one.
+/// Asserts that an outage costs at most the round in progress.
 fn is_away(place: &Place) {
     let (done, charged) = (rounds(place).len(), charges(place));
     sleep(AWAY);

@@ -1,4 +1,4 @@
-//! The live page of a coordinator, as a browser, a supervisor and an attacker ask for it.
+//! The live page of a coordinator, requested by a browser, a supervisor and an attacker.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -11,7 +11,7 @@ use super::{FULL, Place, part_of, provision, serve, wait, wait_until};
 
 const TOKEN: &str = "a-token-of-this-test";
 
-/// A coordinator whose rounds last: a device that is stopped delays each by the time-out.
+/// A coordinator with long rounds: a stopped device delays each round by the time-out.
 struct Show {
     place: Place,
     coordinator: Child,

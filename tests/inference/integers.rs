@@ -221,7 +221,7 @@ fn other_formats_are_refused(place: &Place) {
         .refused(2, &["the hidden layer", "tanh", "no form in integers"]);
 }
 
-/// 3,000,000 is many deviations from the mean of the column.
+/// Predicts on a value of 3,000,000, many deviations from the mean of the column.
 fn a_feature_beyond_its_range_is_counted(place: &Place) {
     let row = "small,\"large, raw\",gap,constant\n5.05,3000000,1,7\n";
     place.write("beyond.csv", row);

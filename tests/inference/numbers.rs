@@ -8,7 +8,7 @@ use std::path::Path;
 use super::exports::python;
 use crate::program::{Outcome, Place};
 
-/// Trains on 120 rows of 12 devices. `keys` are those of `[data]` besides the file.
+/// Trains on 120 rows of 12 devices. `keys` are the keys of `[data]` besides the file.
 fn train(place: &Place, out: &str, source: &str, keys: &str) {
     let text = format!(
         "method = \"dp-fed\"\nrounds = 5\n[data]\nsource = \"{source}\"\n{keys}\n\

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::program::Place;
 
-/// Sixty natural devices of ten rows, with their own test and validation rows.
+/// Writes sixty natural devices of ten rows, with their own test and validation rows.
 fn natural_devices(place: &Place, keys: &str) {
     let mut table = "device,a,b,class\n".to_owned();
     for row in 0..600u32 {

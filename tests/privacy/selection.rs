@@ -38,7 +38,7 @@ fn figure(value: &Value, path: &[&str]) -> f64 {
         .unwrap_or_else(|| panic!("{path:?} in {value}"))
 }
 
-/// The selection released more than the charges of the chosen trial.
+/// Asserts that no figure is a bound: the selection released more than the chosen trial's charges.
 fn no_figure_of_the_ledger_is_a_bound(place: &Place) {
     let ledger = place
         .smolfed("account --ledger out/chosen/ledger.jsonl")

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::program::Place;
 
-/// Twelve natural devices of ten rows each, two of which are held out for testing.
+/// Writes twelve natural devices of ten rows each, including two rows held out for testing.
 fn natural_devices(place: &Place) {
     let mut table = "device,a,b,class\n".to_owned();
     for row in 0..120u32 {

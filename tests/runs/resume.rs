@@ -10,42 +10,42 @@ use crate::run_dir::{Traces, rounds_done};
 /// Long enough to be stopped halfway, short enough to finish.
 const SETTINGS: &str = "--set rounds=60 --seed 5 --set privacy.trust=local";
 
-/// The same length, with personal models, which a checkpoint must restore.
+/// A run of the same length with personal models, which a checkpoint must restore.
 const PERSONAL: &str = "--set rounds=60 --seed 5 --set method=pmtl --set server.smoothing_factor=0 \
                         --set data.device_test=0.2 --set data.devices=60";
 
-/// The same length, with correlation matrices, which a checkpoint must restore.
+/// A run of the same length with correlation matrices, which a checkpoint must restore.
 const CONTRAST: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.scale=unit \
                         --set data.devices=60 --set server.smoothing_factor=0 \
                         --set contrast.width=4 --set contrast.privacy.epsilon=8 \
                         --set privacy.epsilon=inf";
 
-/// The same with a network of layers as the encoder.
+/// A run of the same length with a network of layers as the encoder.
 const LAYERS: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.scale=unit \
                       --set data.devices=60 --set server.smoothing_factor=0 \
                       --set contrast.width=4 --set privacy.epsilon=inf \
                       --set model.layers=[{type=\"convolution\",channels=2,kernel=5}]";
 
-/// The same length, with a changing clip norm, which a checkpoint must restore.
+/// A run of the same length with a changing clip norm, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
-/// The same length, with correlated noise. A checkpoint must restore the private sums of the last
-/// rounds, the estimates, and the participation.
+/// A run of the same length with correlated noise. A checkpoint must restore the private sums of the
+/// last rounds, the estimates, and the participation.
 const CORRELATED: &str = "--set rounds=60 --seed 5 \
                           --set cohort={sampling=\"arrival\",cohort_size=20} \
                           --set privacy.mechanism=correlated --set privacy.separation=10";
 
-/// The same with masks. A checkpoint must restore the sums kept by the helper.
+/// A run of the same length with masks. A checkpoint must restore the sums kept by the helper.
 const MASKED: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
                       --set privacy.mechanism=correlated --set privacy.separation=10 \
                       --set privacy.trust=distributed";
 
-/// The same with a tree, whose nodes are mostly open.
+/// A run of the same length with a tree, whose nodes are open most of the time.
 const TREE: &str = "--set rounds=60 --seed 5 --set cohort={sampling=\"rotation\"} \
                     --set privacy.mechanism=correlated --set privacy.separation=10 \
                     --set privacy.family=tree";
 
-/// The same length, with filters. A checkpoint must restore their performance.
+/// A run of the same length with filters. A checkpoint must restore their performance.
 const AUTO: &str = "--set rounds=60 --seed 5 --set server={denoiser=\"auto\"}";
 
 /// Returns the traces of an uninterrupted run of `settings`.

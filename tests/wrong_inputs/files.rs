@@ -157,7 +157,7 @@ fn data(place: &Place) {
     place.write("full/note.txt", "taken");
 }
 
-/// Two runs, and directories that lack a part of a run or have it damaged.
+/// Creates two runs, and run directories with a missing or damaged part.
 fn runs(place: &Place) {
     place.smolfed("run good.toml -q --out run").success();
     let personal = "--set method=pmtl --out personal";
@@ -181,7 +181,7 @@ fn runs(place: &Place) {
     place.write("spoilt/preprocessing.json", "{}");
 }
 
-/// Devices with keys, and invalid keys.
+/// Creates devices with keys, and invalid keys.
 fn fleet(place: &Place) {
     place
         .smolfed("provision --devices 0..2 --out fleet")
@@ -239,7 +239,7 @@ fn private(place: &Place, name: &str, content: impl AsRef<[u8]>) {
     fs::set_permissions(place.path(name), Permissions::from_mode(0o600)).unwrap();
 }
 
-/// A fleet with masked updates, and invalid helper files.
+/// Creates a fleet with masked updates, and invalid helper files.
 fn helpers(place: &Place) {
     let call = "provision --devices 0..2 --out masked --set privacy.trust=distributed";
     place.smolfed(call).success();
@@ -259,7 +259,7 @@ fn helpers(place: &Place) {
     }
 }
 
-/// Records as text, truncated and mistyped, and an archive of devices.
+/// Creates records as text, truncated and mistyped, and an archive of devices.
 fn records(place: &Place) {
     let call = "provision --devices 0..2 --out texts --records two.txt --archive devices.zip";
     place.smolfed(call).success();

@@ -112,7 +112,7 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client with Embassy on one board, whose name is also that of the feature and program.
+    /// Returns the Embassy client for one board, with the board's name as feature and program.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
             workspace: "firmware-example/embassy",

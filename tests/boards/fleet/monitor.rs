@@ -1,5 +1,5 @@
 //! A board that uses its trained model. It prints the class of each window, even after resets at
-//! any time, and its probabilities equal those of `smolfed predict`.
+//! any time, and its probabilities equal the output of `smolfed predict`.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
