@@ -29,8 +29,8 @@ const LAYERS: &str = "--set rounds=60 --seed 5 --set method=fedsc --set data.sca
 /// A run of the same length with a changing clip norm, which a checkpoint must restore.
 const ADAPTIVE: &str = "--set rounds=60 --seed 5 --set privacy.clip_norm=adaptive";
 
-/// A run of the same length with correlated noise. A checkpoint must restore the private sums of the
-/// last rounds, the estimates, and the participation.
+/// A run of the same length with correlated noise. A checkpoint must restore the private sums of
+/// the last rounds, the estimates, and the participation.
 const CORRELATED: &str = "--set rounds=60 --seed 5 \
                           --set cohort={sampling=\"arrival\",cohort_size=20} \
                           --set privacy.mechanism=correlated --set privacy.separation=10";
