@@ -6,7 +6,7 @@ use smolfed_core::model::{BatchPart, Model, ModelError, ModelKind, Parametric, S
 use smolfed_core::samples::Samples;
 
 /// Returns whether a model scores a sample as `Wx + b`. All such models have the same scores, and
-/// the core's loop over blocks of their gradient takes the step of each block while it is in cache.
+/// the core's loop over blocks of their gradient takes the step of each block while it is at hand.
 pub(crate) const fn is_affine<M: Model>() -> bool {
     matches!(
         M::KIND,

@@ -2,9 +2,9 @@
 //! other bits than a board.
 //!
 //! Every iterate of local training is `w = w₀ + t·w₀ + p·δ + X'A`, with numbers t and p, and A with
-//! one row per sample (here stored by class). X are the samples, each with a 1 for the bias. δ = w₀
-//! − a is nonzero if a model a other than w₀ pulls. With S₀ = X w₀', D = X δ', G = XX' and U = G A,
-//! no step touches the features or the parameters:
+//! one row per sample (here stored by class). X are the samples, each with a 1 for the bias, and
+//! δ = w₀ − a is nonzero if a model a other than w₀ pulls. With S₀ = X w₀', D = X δ', G = XX' and
+//! U = G A, no step touches the features or the parameters:
 //!
 //! | | |
 //! | --- | --- |
