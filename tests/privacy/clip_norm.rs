@@ -1,5 +1,5 @@
-//! A warning appears once if an adaptive clip norm exceeds the norms of updates, while a run can
-//! still be stopped.
+//! A warning appears once if an adaptive clip norm grows far beyond the norms of updates, while a
+//! run can still be stopped.
 
 use crate::program::Place;
 
