@@ -1,10 +1,10 @@
-"""The goals of the package: what Python adds to Rust, in time, memory and size.
+"""The goals of the package: the overhead of Python over Rust in time, memory and size.
 
     python python/benches/goals.py [WHEEL]
 
-Prints the time of an import beyond NumPy's, what a query of epsilon costs beyond Rust, the memory
-of a run from arrays beyond the arrays, the time of its rounds, and the size of a wheel if one is
-named. Medians of several.
+Prints the import time beyond NumPy's, the cost of an epsilon query beyond Rust, the memory of a
+run from arrays beyond the arrays, the time of its rounds, and the size of a wheel if one is given.
+The times are medians of several runs.
 """
 
 import json
@@ -19,7 +19,7 @@ ROUNDS = 2_000
 
 
 def seconds(code):
-    """Seconds that a new interpreter needs for this."""
+    """Seconds that a new interpreter needs for this code."""
     begin = time.perf_counter()
     subprocess.run([sys.executable, "-c", code], check=True)
     return time.perf_counter() - begin
@@ -32,7 +32,7 @@ def import_time():
 
 
 def query_time():
-    """Milliseconds of a query whose answer Rust has kept: all of it is the way there and back."""
+    """Milliseconds of a query whose answer Rust has cached: only the call overhead."""
     from smolfed import accounting
 
     plan = dict(noise_multiplier=1.0, sampling_rate=0.05, rounds=1000, delta=1e-6)
@@ -64,7 +64,7 @@ print(json.dumps([(peak() - before) / X.nbytes, milliseconds]))
 
 
 def reference_run():
-    """Peak memory of a run beyond what was there before, in sizes of the array of samples, and the
+    """Additional peak memory of a run, as a multiple of the size of the sample array, and the
     milliseconds of a round on one thread."""
     command = [sys.executable, "-c", RUN]
     found = subprocess.run(command, capture_output=True, check=True, text=True)

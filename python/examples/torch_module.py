@@ -1,4 +1,4 @@
-"""Trains a PyTorch module privately: 100 devices with digits, of which none sends its samples.
+"""Trains a PyTorch module privately on 100 devices with digits. No device sends its samples.
 
 python torch_module.py            # needs torch and scikit-learn
 """

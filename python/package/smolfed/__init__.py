@@ -1,18 +1,18 @@
 """Differentially private federated learning that fits in a microcontroller.
 
 =============================================  ==================================================
-`accounting`                                   what releases cost: events, accountants, calibration
-`run`, `resume`                                train simulated devices; the result with its
-                                               privacy statement
-`init`                                         an experiment for your own data
-`load`                                         the result of a run from its directory
+`accounting`                                   privacy accounting: events, accountants, calibration
+`run`, `resume`                                train simulated devices; return the result with
+                                               its privacy statement
+`init`                                         propose an experiment for your own data
+`load`                                         load the result of a run from its directory
 `Federation`                                   devices with their samples, from arrays or tables
-`FederatedClassifier`, `FederatedRegressor`    estimators of scikit-learn
-`aggregate`                                    private averages for loops of your own
+`FederatedClassifier`, `FederatedRegressor`    estimators for scikit-learn
+`aggregate`                                    private averages for your own training loops
 `flower`                                       the exact integer path for Flower
 =============================================  ==================================================
 
-What needs more than NumPy is imported when it is used.
+Modules that need more than NumPy are imported on first use.
 
 Examples
 --------

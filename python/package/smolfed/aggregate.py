@@ -1,6 +1,6 @@
-"""Private averages for training loops of your own, such as those of PyTorch.
+"""Private averages for your own training loops, for example in PyTorch.
 
-The loop trains as it likes, and `PrivateAverage` does what privacy rests on: it draws the devices
+The loop may train in any way. `PrivateAverage` is responsible for privacy: it samples the devices
 of a round in secret, clips their updates and rounds them onto an integer grid, sums integers
 exactly, adds exact discrete Gaussian noise, and accounts for it::
 
@@ -14,7 +14,7 @@ exactly, adds exact discrete Gaussian noise, and accounts for it::
         parameters = {name: parameters[name] + step[name] for name in parameters}
     print(average.statement(delta="1/N^1.1"))
 
-``examples/torch_module.py`` is a whole program.
+``examples/torch_module.py`` is a complete program.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _SEEDS = 2**64
 
 
 class Accounted:
-    """Rounds of one kind of release, and what they cost together.
+    """Rounds of one kind of release, and their total cost.
 
-    The attributes are those of the constructor and cannot be assigned: epsilon follows from them.
+    The attributes match the constructor's arguments. They are read-only, as they determine epsilon.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Accounted:
             raise ValueError(f"`rounds` is {rounds}: it must be above 0, or None")
         if seed is not None and not 0 <= operator.index(seed) < _SEEDS:
             raise ValueError(f"`seed` is {seed}: it must be from 0 to {_SEEDS - 1}")
-        # What epsilon follows from is fixed here: no later change could reach the event.
+        # Fixes everything that determines epsilon, as later changes would not reach the event.
         self._clip_norm = float(clip_norm)
         self._noise_multiplier = float(noise_multiplier)
         self._sampling_rate = float(sampling_rate)
@@ -97,7 +97,7 @@ class Accounted:
 
     @property
     def sampling_rate(self) -> float:
-        """Probability with which each device is in a round."""
+        """Probability that a device is in a round."""
         return self._sampling_rate
 
     @property
@@ -127,12 +127,12 @@ class Accounted:
 
     @property
     def seed(self) -> int | None:
-        """The seed of cohorts and noise; None where they are secret."""
+        """The seed of cohorts and noise. None if they are secret."""
         return self._seed
 
     @property
     def ledger(self) -> Ledger:
-        """What the rounds so far have cost."""
+        """The cost of the rounds so far."""
         return self._ledger
 
     @property
@@ -155,7 +155,7 @@ class Accounted:
         return PrivacyStatement(*parts)
 
     def _conditions(self) -> list[str]:
-        """What epsilon depends on beside the events, as `PrivacyStatement.conditions` has it."""
+        """Conditions of epsilon besides the events, as in `PrivacyStatement.conditions`."""
         found: list[dict[str, Any]] = []
         if self.seed is not None:
             found.append({"kind": "known-seed", "seed": self.seed, "of": "coordinator"})
@@ -180,18 +180,18 @@ class Accounted:
 
 
 class PrivateAverage(Accounted):
-    """Averages of updates of devices, of which epsilon covers everything that is released.
+    """Averages of device updates. Epsilon covers everything that it releases.
 
     Parameters
     ----------
     like : array, or dict of arrays
         Arrays with the shapes of an update, such as the model.
     clip_norm : float
-        Bound on the L2 norm of a device's update, over all of its arrays together.
+        Bound on the L2 norm of a device's update, over all its arrays together.
     noise_multiplier : float
         Noise std on the sum of the updates, in clip norms.
     sampling_rate : float
-        Probability with which each device is in a round, drawn independently and in secret.
+        Probability that a device is in a round. Devices are sampled independently and in secret.
     devices : int
         Devices of the federation, a public number. The sum is divided by
         ``sampling_rate * devices``.
@@ -200,24 +200,24 @@ class PrivateAverage(Accounted):
     max_epsilon, delta : float, optional
         A round that would exceed this epsilon is refused.
     rounds : int, optional
-        The planned number of rounds. The statement is an upper bound without reservation after
-        exactly so many. Without it, epsilon is proved only if the number was fixed beforehand.
+        The planned number of rounds. After exactly this many, the statement is an upper bound
+        without reservation. If omitted, epsilon is proved only if the number was fixed beforehand.
     seed : int, optional
-        For tests: cohorts and noise follow from it, and the statement says so.
+        For tests. Determines cohorts and noise, and the statement says so.
 
     Attributes
     ----------
     clip_norm, noise_multiplier, sampling_rate, devices, grid_bits, max_epsilon, delta, rounds, seed
-        As they were given. They cannot be assigned.
+        The constructor's arguments, read-only.
     ledger : smolfed.accounting.Ledger
-        What the rounds so far have cost.
+        The cost of the rounds so far.
 
     Notes
     -----
-    The unit of privacy is a device with all of its data, and the program is trusted. Epsilon covers
+    The unit of privacy is a device with all its data, and the program is trusted. Epsilon covers
     the averages that `release` returns. It does not cover anything else that the loop takes from
-    devices, such as their losses, the cohorts of `draw`, or running statistics of layers that are
-    not part of the update.
+    devices, such as their losses, the cohorts of `draw`, or running statistics of layers outside
+    the update.
 
     Examples
     --------
@@ -262,16 +262,16 @@ class PrivateAverage(Accounted):
         self._aggregator = _native.Aggregator(
             length, self.clip_norm, self.grid_bits, self.noise_multiplier, self.seed
         )
-        # Devices that are drawn and have not sent anything; None between rounds.
+        # Sampled devices that have not sent anything yet. None between rounds.
         self._waiting: set[int] | None = None
 
     def draw(self) -> list[int]:
-        """Begins a round: its devices, numbers from 0. They are secret.
+        """Starts a round and returns its devices, numbered from 0. They are secret.
 
         Raises
         ------
         RuntimeError
-            If the round would exceed `max_epsilon`, or the one before was not released.
+            If the round would exceed `max_epsilon`, or the previous round was not released.
         """
         if self._waiting is not None:
             raise RuntimeError("the round before was not released: call `release` first")
@@ -281,29 +281,29 @@ class PrivateAverage(Accounted):
         return drawn
 
     def add(self, device: int, update: ArrayLike | Mapping[str, ArrayLike]) -> None:
-        """Adds the update of a device, which is clipped and rounded onto the grid.
+        """Adds the update of a device, clipped and rounded onto the grid.
 
-        A device that is drawn and adds nothing counts as zeros, and so does an update whose norm is
-        not finite in float32, with a warning: a loop that ended there would tell that the training
-        of a device diverged.
+        A sampled device that adds nothing counts as zeros. An update whose norm is not finite in
+        float32 also counts as zeros, with a warning: stopping the loop there would reveal that a
+        device's training diverged.
 
         Raises
         ------
         ValueError
-            For a device that was not drawn or has added one before, and for an update with other
-            arrays. The device then counts as zeros.
+            For a device that is not in the cohort or has already added an update, and for an update
+            with other arrays. The device then counts as zeros.
         """
         if self._waiting is None or device not in self._waiting:
             raise ValueError(
                 f"device {device} is not one of this round that has still to add an update"
             )
-        # Each device counts once, and a retry could depend on its data.
+        # Each device counts once, because a retry could depend on its data.
         self._waiting.discard(device)
         flat = self._flat(update)
         try:
             integers = _native.quantize(flat, self.clip_norm, self.grid_bits)
         except ValueError as error:
-            # The grid was checked before, so that it is the update.
+            # The grid was already checked, so the update is at fault.
             warnings.warn(
                 f"the update of device {device} counts as zeros: {error}", stacklevel=2
             )
@@ -311,9 +311,9 @@ class PrivateAverage(Accounted):
         self._aggregator.add(device, integers)
 
     def release(self) -> Any:
-        """Ends the round: the sum of its updates with noise, over ``sampling_rate * devices``.
+        """Ends the round: returns the noisy sum of updates over ``sampling_rate * devices``.
 
-        Arrays of float32 in the form of `like`. The round is charged before it is released.
+        Returns float32 arrays in the form of `like`. The round is charged before its release.
         """
         if self._waiting is None:
             raise RuntimeError("no round has begun: call `draw` first")
@@ -328,7 +328,7 @@ class PrivateAverage(Accounted):
         return arrays if self._is_named else arrays[""]
 
     def _flat(self, update: ArrayLike | Mapping[str, ArrayLike]) -> NDArray[np.float32]:
-        """All arrays behind each other."""
+        """All arrays, concatenated."""
         arrays = {name: np.asarray(array) for name, array in _named(update).items()}
         shapes = {name: array.shape for name, array in arrays.items()}
         if shapes != self._shapes:

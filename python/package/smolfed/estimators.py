@@ -1,15 +1,15 @@
-"""Estimators of scikit-learn: linear models, trained by federated learning under privacy.
+"""Estimators for scikit-learn: linear models, trained by private federated learning.
 
-`groups` says which device each row belongs to: epsilon protects one device with all of its rows.
-In a pipeline or a search it reaches `fit` by metadata routing::
+`groups` names the device of each row. Epsilon protects one device with all its rows. In a pipeline
+or a search, `groups` reaches `fit` by metadata routing::
 
     sklearn.set_config(enable_metadata_routing=True)
     model = FederatedClassifier().set_fit_request(groups=True)
     make_pipeline(FunctionTransformer(), model).fit(X, y, groups=device)
 
-What epsilon does not cover, and the statement cannot know: steps before the estimator that learn
-from the rows, such as ``StandardScaler``, and the choice among several models, for example by
-``GridSearchCV``.
+Epsilon does not cover steps before the estimator that learn from the rows, such as
+``StandardScaler``, or the choice among several models, for example by ``GridSearchCV``. The
+statement cannot know of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SEEDS = 2**63
 
 
 class _Federated(BaseEstimator):  # type: ignore[misc]
-    """What both estimators share."""
+    """The shared part of both estimators."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def _train(self, data: Federation) -> None:
-        """Trains on the devices, and keeps what is public."""
+        """Trains on the devices, and keeps the public results."""
         usual = _native.suggested(
             data._device_count(), self.n_features_in_, isinstance(self, RegressorMixin)
         )
         sampling_rate = _given(self.sampling_rate, usual["sampling_rate"])
         scale: dict[str, Any] = {"scale": _scale(self.bounds)}
         if self.bounds is None:
-            # With bounds, the length of a sample has one.
+            # Bounds on the features bound the length of a sample.
             scale["norm_bound"] = usual["norm_bound"]
         described: dict[str, Any] = {
             "name": type(self).__name__,
@@ -138,7 +138,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         self._keep_coefficients()
 
     def _keep_coefficients(self) -> None:
-        """Keeps weights and biases in the units of the rows, of a model that is one layer."""
+        """Keeps the weights and biases of a one-layer model in the units of the rows."""
         tensors = self._model.tensors()
         self._coefficients: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         if set(tensors) != {"weights", "biases"}:
@@ -146,7 +146,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         weights, biases = (np.asarray(tensors[name], float) for name in ("weights", "biases"))
         arrays = np.load(io.BytesIO(self._model.export("npz")))
         mean, std = arrays["mean"], arrays["std"]
-        # Weights of computed features have no such unit.
+        # Weights of computed features have no unit of the rows.
         if weights.shape[1] == mean.size:
             # A feature that never changed is 0, whatever its weight.
             weights = np.where(arrays["min"] == arrays["max"], 0, weights / std)
@@ -158,12 +158,12 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
 
     @property
     def coef_(self) -> NDArray[np.float64]:
-        """Weights of the features; `AttributeError` for a model of several layers."""
+        """Weights of the features. Raises `AttributeError` for a model of several layers."""
         return self._linear()[0]
 
     @property
     def intercept_(self) -> NDArray[np.float64]:
-        """Biases; `AttributeError` for a model of several layers."""
+        """Biases. Raises `AttributeError` for a model of several layers."""
         return self._linear()[1]
 
     def _linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -197,17 +197,17 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
 
     @property
     def epsilon_(self) -> float:
-        """Epsilon of this fit; `statement_` says what it protects, and what it does not cover.
+        """Epsilon of this fit. `statement_` describes its unit and its limits.
 
-        It is that of the last `fit` alone. Several fits on the same rows compose, and the choice
-        among them, by ``GridSearchCV`` for example, is not covered.
+        It covers only the last `fit`. Several fits on the same rows compose, and the choice among
+        them, for example by ``GridSearchCV``, is not covered.
         """
         check_is_fitted(self)
         return float(self.statement_.epsilon)
 
 
 def _warn_of_rows(groups: ArrayLike | None) -> None:
-    """A search or a pipeline may have kept the groups from `fit`."""
+    """Warns that a search or a pipeline may have kept the groups from `fit`."""
     if groups is None:
         warnings.warn(
             "`fit` got no `groups`, so that each row is a device and epsilon protects one row. "
@@ -224,66 +224,66 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
     Parameters
     ----------
     epsilon : float
-        The privacy that `fit` costs; the noise is calibrated to it. Infinite for no noise.
+        The privacy cost of `fit`, to which the noise is calibrated. Infinite means no noise.
     delta : float or str
         A number, or a power of the number of devices.
     rounds : int, optional
-        Communication rounds. By default, this and the next two follow from the number of devices,
-        as ``smolfed init`` does it.
+        Communication rounds. By default, this and the next two depend on the number of devices, as
+        in ``smolfed init``.
     sampling_rate : float, optional
-        Probability with which a device is in a round. By default 50 devices are expected, and all
-        of fewer than 50 take part in every round.
+        Probability that a device is in a round. By default 50 devices are expected, and with fewer
+        than 50, all take part in every round.
     clip_norm : float or "adaptive", optional
         Bound on the norm of a device's update.
     learning_rate : float or "auto"
         Step size. "auto" follows from the bound on the length of a sample.
     epochs : int, optional
-        Passes over the samples of a device, by default 5.
+        Passes over the samples of a device. By default 5.
     batch_size : int
-        Samples of a local step.
+        Samples per local step.
     smoothing_factor : float
         Laplacian smoothing of the noisy average (DP-Fed-LS); 0 for none.
     classes : sequence, optional
-        All classes, known beforehand. Without it they are taken from `y`, which no epsilon covers.
+        All classes, known beforehand. If omitted, they are taken from `y`, which no epsilon covers.
     class_weight : dict, optional
-        Weights of classes, 1 for those that are left out. The logarithm of its weight is added to
-        the intercept of each class after training, which costs no privacy: with probabilities that
-        are right, the predicted class is then the one of least cost, where a mistake about a class
-        costs its weight (Elkan 2001, "The foundations of cost-sensitive learning", section 1).
-        `predict_proba` has the weights in it, and is no longer the probability of a class.
-        "balanced" is refused, as it counts classes in private rows, which no epsilon covers.
+        Weights of classes, 1 by default. After training, the logarithm of each weight is added to
+        the intercept of its class, which costs no privacy. If the probabilities are right, the
+        predicted class then has the least cost, where a mistake about a class costs its weight
+        (Elkan 2001, "The foundations of cost-sensitive learning", section 1). `predict_proba`
+        includes the weights, and no longer returns the probability of a class. "balanced" is
+        refused, as it counts classes in private rows, which no epsilon covers.
     bounds : (low, high), optional
-        Bounds of the features, known beforehand: numbers, or one a feature. Values beyond them are
-        clipped. Without it the features are standardised by the rows, which no epsilon covers, and
-        long samples are shortened.
+        Bounds of the features, known beforehand: numbers, or one per feature. Values beyond them
+        are clipped. If omitted, the features are standardised by the rows, which no epsilon covers,
+        and long samples are shortened.
     questions : list of dict, optional
         Questions to the devices between rounds, with the keys of ``[[questions]]``:
         ``{"kind": "evaluate", "every": 5}`` measures the model on their samples after every five
-        rounds. They share a tenth of `epsilon`, or the part ``privacy.questions`` among
+        rounds. They share a tenth of `epsilon`, or the part given by ``privacy.questions`` in
         `overrides`.
     overrides : dict, optional
         Other keys of the experiment, by their dotted names.
     threads : int, optional
         By default one per core.
     random_state : int or RandomState, optional
-        Seed of cohorts, training and noise: whoever knows it can subtract the noise.
+        Seed of cohorts, training and noise. Anyone who knows it can subtract the noise.
 
     Attributes
     ----------
     classes_ : array of shape (classes,)
     coef_ : array of shape (classes, features)
         Weights of features in their own units, for rows inside `bounds` that were not shortened:
-        ``X @ coef_.T + intercept_`` are the scores. Of features that are computed from the rows
-        (``features.kind`` among `overrides`) they are in the units of these features. A model of
-        several layers (``model.layers``) has neither weights nor intercept.
+        ``X @ coef_.T + intercept_`` are the scores. For computed features (``features.kind`` in
+        `overrides`), the weights are in the units of these features. A model of several layers
+        (``model.layers``) has neither weights nor intercept.
     intercept_ : array of shape (classes,)
     statement_ : PrivacyStatement
-        What `fit` guarantees. Its ``is_upper_bound`` is false unless `classes` and `bounds` are
+        The guarantee of `fit`. Its ``is_upper_bound`` is false unless `classes` and `bounds` are
         given.
     epsilon_ : float
         Epsilon of the statement.
     answers_ : list of dict
-        The answers to `questions`, as ``RunResult.answers`` has them.
+        The answers to `questions`, as in ``RunResult.answers``.
     n_devices_, n_iter_, n_features_in_ : int
 
     Examples
@@ -343,7 +343,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # The noise of a useful epsilon hides what a few dozen devices have in common.
+        # At a useful epsilon, the noise hides the common signal of a few dozen devices.
         tags.classifier_tags.poor_score = True
         return tags
 
@@ -357,7 +357,7 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         X : array of shape (samples, features)
         y : array of shape (samples,)
         groups : array of shape (samples,), optional
-            The device of each row. Without it each row is a device: a `PrivacyWarning` and the
+            The device of each row. If omitted, each row is a device, and a `PrivacyWarning` and the
             statement say so.
         """
         _warn_of_rows(groups)
@@ -376,10 +376,10 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         return self
 
     def _weigh(self, weights: NDArray[np.float64]) -> None:
-        """Adds the logarithms of weights to the intercepts: a function of the released model."""
+        """Adds the logarithms of weights to the intercepts, a function of the released model."""
         tensors = list(self._model.tensors().values())
         logs = np.log(weights)
-        # The last tensor has the biases, of which a logistic model has that of the second class.
+        # The last tensor holds the biases. A logistic model has only that of the second class.
         added = logs if len(tensors[-1]) == len(logs) else logs[1:] - logs[:1]
         tensors[-1] = (tensors[-1] + added).astype(np.float32)
         flat = np.concatenate([tensor.reshape(-1) for tensor in tensors])
@@ -389,8 +389,8 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
     def decision_function(self, X: ArrayLike) -> NDArray[np.float64]:
         """Scores of the classes, shape (samples, classes).
 
-        Of two classes it is the score of the second minus that of the first, shape (samples,). The
-        class with the largest score is predicted, and the softmax of the scores are the
+        For two classes it is the score of the second minus that of the first, shape (samples,).
+        The class with the largest score is predicted, and the softmax of the scores gives the
         probabilities.
         """
         scores = self._scores(X).astype(np.float64)
@@ -401,9 +401,9 @@ class FederatedClassifier(ClassifierMixin, _Federated):  # type: ignore[misc]
         return scores
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Probabilities of the classes; shape (samples, classes). `class_weight` shifts them."""
+        """Probabilities of the classes, shape (samples, classes). `class_weight` shifts them."""
         _, shares = self._model_of(X)
-        # In float32 they add up to 1 but for rounding.
+        # In float32 they add up to 1 except for rounding.
         normal: NDArray[np.float64] = shares / shares.sum(axis=1, keepdims=True)
         return normal
 
@@ -424,20 +424,20 @@ class FederatedRegressor(RegressorMixin, _Federated):  # type: ignore[misc]
     Parameters
     ----------
     target_bounds : (low, high), optional
-        Bounds of the target, known beforehand. Without it the target is standardised by the rows,
+        Bounds of the target, known beforehand. If omitted, the target is standardised by the rows,
         which no epsilon covers.
     epsilon, delta, rounds, sampling_rate, clip_norm, learning_rate, epochs, batch_size, \
 smoothing_factor, bounds, questions, overrides, threads, random_state
-        As of `FederatedClassifier`.
+        As for `FederatedClassifier`.
 
     Attributes
     ----------
     coef_, intercept_
         Weights and bias of features and a target in their own units, for rows inside `bounds` that
-        were not shortened: ``X @ coef_.T + intercept_`` are the predictions. Otherwise as of
+        were not shortened: ``X @ coef_.T + intercept_`` are the predictions. Otherwise as for
         `FederatedClassifier`.
     statement_, epsilon_, answers_, n_devices_, n_iter_, n_features_in_
-        As of `FederatedClassifier`.
+        As for `FederatedClassifier`.
 
     Examples
     --------
@@ -494,14 +494,14 @@ smoothing_factor, bounds, questions, overrides, threads, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # As of the classifier.
+        # As in the classifier.
         tags.regressor_tags.poor_score = True
         return tags
 
     def fit(
         self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None
     ) -> FederatedRegressor:
-        """Trains the model on devices; parameters as of `FederatedClassifier.fit`."""
+        """Trains the model on devices. Takes the parameters of `FederatedClassifier.fit`."""
         _warn_of_rows(groups)
         X, y = validate_data(
             self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=2, y_numeric=True

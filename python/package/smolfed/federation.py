@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from . import _native
 from .frames import categories_of, cells_of, check, is_missing, is_plain, names_of
 
-# What the features are passed on as; other numbers become float32.
+# Types in which features are passed on. Other numbers become float32.
 _NATIVE = ("float32", "float64", "uint8")
 
-# More different whole numbers than classes are likely to be, as in tables of files.
+# More different whole numbers than a likely number of classes, as for tables in files.
 _MANY_CLASSES = 20
 
 # float32 steps by 2 or more from here on.
@@ -26,8 +26,8 @@ _LARGE = 2**24
 class Federation:
     """Devices with their samples, for `run`.
 
-    Made by `from_arrays`, `from_pandas`, `from_polars` or `dataset`. The arrays are kept as they
-    are and copied once by each run, which scales and sorts its copy.
+    Create it with `from_arrays`, `from_pandas`, `from_polars` or `dataset`. The arrays are kept as
+    they are. Each run copies them once, and scales and sorts its copy.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Federation:
     ) -> None:
         self._table = table
         self._samples = samples
-        # The classes as `y` has them; samples have their names.
+        # The classes as in `y`. Samples have their names.
         self._labels = labels
 
     @classmethod
@@ -63,19 +63,19 @@ class Federation:
         y : array of shape (samples,)
             Classes, or numbers to predict.
         groups : array of shape (samples,), optional
-            The device of each sample: numbers or texts. Without it, **each row is a device**, and
-            the privacy statement says so: then epsilon protects one row.
+            The device of each sample: numbers or texts. If omitted, **each row is a device**, and
+            the privacy statement says so. Epsilon then protects one row.
         task : {"classification", "regression"}, optional
-            By default regression where `y` has floats, and classification elsewhere, with a
-            warning where it has more than 20 different whole numbers.
+            By default regression if `y` has floats, and classification otherwise, with a warning if
+            `y` has more than 20 different whole numbers.
         classes : sequence, optional
-            All classes, known beforehand. Without it they are taken from `y`, which no epsilon
-            covers: the statement's ``is_upper_bound`` is then false.
+            All classes, known beforehand. If omitted, they are taken from `y`, which no epsilon
+            covers, and the statement's ``is_upper_bound`` is false.
         feature_names : sequence of str, optional
             Names of the features.
         test : (X, y) or (X, y, groups), optional
-            A test part, with devices where `groups` is given. By default a share of the samples is
-            held out: ``data.test``.
+            A test part, with devices if `groups` is given. By default the fraction ``data.test`` of
+            the samples is held out.
 
         Raises
         ------
@@ -153,26 +153,26 @@ class Federation:
         Parameters
         ----------
         frame : pandas.DataFrame
-            One row a sample.
+            One row per sample.
         label : str
             The column to predict.
         groups : str, optional
             The column with the device of each row.
         features : sequence of str, optional
-            The columns of the features; by default all others.
+            The feature columns. By default all other columns.
         **options
-            `task`, `classes` and `test` as of `from_arrays`.
+            `task`, `classes` and `test` as for `from_arrays`.
 
         Notes
         -----
         A frame with texts, categories, times or missing values is read as ``smolfed init`` proposes
-        to read such a file: categories become a feature each, times their parts, and the mean
-        stands for a missing number (``data.missing``). Columns of no use are left out with a
-        warning that names them. Categories and means are those of the rows, and so is which columns
-        are features, numbers or categories. No epsilon covers that: the statement's
-        ``is_upper_bound`` is then false. ``categories_are_public=True`` says that all categories,
-        and which columns are features of which kind, were public before. A missing number needs a
-        constant in ``data.missing`` beside it.
+        for such a file: each category becomes a feature, times become their parts, and the mean
+        replaces a missing number (``data.missing``). Useless columns are left out with a warning
+        that names them. Categories, means, and the choice and kind of the feature columns are
+        computed from the rows. No epsilon covers them, so the statement's ``is_upper_bound`` is
+        then false. ``categories_are_public=True`` declares that all categories, and the choice and
+        kind of the feature columns, were public before. Missing numbers then also need a constant
+        in ``data.missing``.
 
         A pandas ``CategoricalDtype`` and a polars ``Enum`` declare their categories, also of
         numbers. A polars ``Categorical`` is text.
@@ -189,7 +189,7 @@ class Federation:
         features: Sequence[str] | None = None,
         **options: Any,
     ) -> Federation:
-        """Devices from a DataFrame of polars; parameters as of `from_pandas`."""
+        """Devices from a DataFrame of polars. Takes the parameters of `from_pandas`."""
         return cls._from_frame(frame, label, groups, features, options)
 
     @classmethod
@@ -201,7 +201,7 @@ class Federation:
         features: Sequence[str] | None,
         options: dict[str, Any],
     ) -> Federation:
-        # Names may be numbers, as those of a frame of an array are.
+        # Names may be numbers, as in a frame made from an array.
         columns = names_of(frame)
         label, groups = str(label), None if groups is None else str(groups)
         features = None if features is None else [str(name) for name in features]
@@ -234,7 +234,7 @@ class Federation:
         test: tuple[Any, ...] | None = None,
         categories_are_public: bool = False,
     ) -> Federation:
-        """Devices from cells, by the code that reads files."""
+        """Devices from cells, read by the code that reads files."""
         if test is not None:
             raise ValueError(
                 "`test` needs columns of numbers without gaps: use `evaluate` of the result, or "
@@ -251,18 +251,18 @@ class Federation:
             if sentence is not None:
                 warnings.warn(sentence, stacklevel=4)
         table["partition"] = "rows" if reading["groups"] is None else "natural"
-        # Without categories too, the rows say which columns are features, and of which kind.
+        # Even without categories, the rows determine which columns are features, and of which kind.
         table["categories_are_public"] = categories_are_public
         labels = None
         if samples.labels is not None:
-            # The classes as the column has them, by the first row of each.
+            # The classes as in the column, from the first row of each.
             first = np.unique(samples.labels, return_index=True)[1]
             labels = targets[first] if classes is None else np.asarray(classes)
         return cls(table, samples, labels)
 
     @classmethod
     def dataset(cls, source: str, **keys: Any) -> Federation:
-        """A data set by the name of its source, with the keys of ``[data]``.
+        """A data set selected by the name of its source, with the keys of ``[data]``.
 
         Examples
         --------
@@ -278,7 +278,7 @@ class Federation:
         return dict(self._table)
 
     def _device_count(self) -> int:
-        """Devices of arrays; each row is one where there are no groups."""
+        """Number of devices in the arrays. Without groups, each row is a device."""
         assert self._samples is not None, "a data set counts its devices when it is read"
         if isinstance(self._samples, _native.Table):
             return self._samples.device_count or self._samples.shape[0]
@@ -297,7 +297,7 @@ class Federation:
 
 
 def _task(task: str | None, targets: NDArray[Any]) -> str:
-    """What is predicted: by default values where `y` has floats."""
+    """The task: by default regression if `y` has floats."""
     if task is None:
         _warn_of_many_classes(targets)
         return "regression" if targets.dtype.kind == "f" else "classification"
@@ -401,7 +401,7 @@ def _refuse_missing(targets: NDArray[Any], devices: NDArray[Any] | None) -> None
 
 
 def _missing(array: NDArray[Any]) -> int:
-    """How many entries are None, NaN, or the NA of pandas."""
+    """The number of entries that are None, NaN, or the NA of pandas."""
 
     if array.dtype.kind not in "OfM":
         return 0
@@ -411,7 +411,7 @@ def _missing(array: NDArray[Any]) -> int:
 
 
 def _warn_of_many_classes(targets: NDArray[Any]) -> None:
-    """Whole numbers that are more likely to be predicted as numbers."""
+    """Warns of many whole numbers, which are more likely values than classes."""
     count = len(np.unique(targets)) if targets.dtype.kind in "iu" else 0
     if count > _MANY_CLASSES:
         warnings.warn(
@@ -422,7 +422,7 @@ def _warn_of_many_classes(targets: NDArray[Any]) -> None:
 
 
 def _warn_of_digits(array: NDArray[Any], name: str) -> None:
-    """Numbers whose differences float32 rounds away, such as epochs in milliseconds."""
+    """Warns of numbers whose differences float32 rounds away, such as epochs in milliseconds."""
     if array.dtype.itemsize < 4 or array.dtype.name == "float32" or array.size == 0:
         return
     columns = array.reshape(len(array), -1).T

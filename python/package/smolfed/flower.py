@@ -1,8 +1,8 @@
 """A bridge to Flower: exact integer clipping, sums and noise, and their accounting.
 
 `exact_mod` runs on the client, after all other mods: it clips the update, rounds it toward zero
-onto an integer grid, and sends nothing else. `PrivateStrategy` wraps any strategy of Flower: it
-draws the nodes of a round in secret, checks and sums their integers exactly, adds exact discrete
+onto an integer grid, and sends nothing else. `PrivateStrategy` wraps any Flower strategy. It
+samples the nodes of a round in secret, checks and sums their integers exactly, adds exact discrete
 Gaussian noise, and hands the noisy average to the wrapped strategy as if one node had sent it.
 
 ::
@@ -14,7 +14,7 @@ Gaussian noise, and hands the noisy average to the wrapped strategy as if one no
     strategy.start(grid=grid, initial_arrays=arrays, num_rounds=50)
     print(strategy.statement(delta="1/N^1.1"))
 
-Needs flwr 1.21 or newer, which has strategies for its message API.
+Needs flwr 1.21 or newer, which has strategies for the message API.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ _MOD_FAILED = 6
 def exact_mod(
     message: Message, context: Context, call_next: Callable[[Message, Context], Message]
 ) -> Message:
-    """Clips and quantises the update of a client, and sends its integers and nothing else.
+    """Clips and quantises the update of a client, and sends only its integers.
 
-    The metrics of a reply are not sent: no epsilon would cover them.
+    The metrics of a reply are not sent, because no epsilon would cover them.
     """
     if message.metadata.message_type != MessageType.TRAIN:
         return call_next(message, context)
@@ -86,19 +86,19 @@ def exact_mod(
 
 
 class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
-    """Wraps a strategy of Flower: what it sees is the noisy average of a cohort.
+    """Wraps a Flower strategy, which then sees only the noisy average of a cohort.
 
     Parameters
     ----------
     strategy : flwr.serverapp.strategy.Strategy
-        What is done with the average, such as `FedAvg` or `FedAdam`. Its own sampling and weights
-        are not used.
+        The strategy that applies the average, such as `FedAvg` or `FedAdam`. Its own sampling and
+        weights are not used.
     clip_norm : float
         Bound on the L2 norm of a node's update.
     noise_multiplier : float
         Noise std on the sum of the updates, in clip norms.
     sampling_rate : float
-        Probability with which each node is in a round, drawn independently and in secret.
+        Probability that a node is in a round. Nodes are sampled independently and in secret.
     devices : int
         Nodes of the federation, a public number. The sum is divided by ``sampling_rate * devices``.
     grid_bits : int
@@ -106,26 +106,26 @@ class PrivateStrategy(Accounted, Strategy):  # type: ignore[misc]
     max_epsilon, delta : float, optional
         A round that would exceed this epsilon is refused.
     with_evaluation : bool
-        Whether nodes evaluate the model. Their figures are private and no epsilon covers them: the
-        statement's ``is_upper_bound`` is then false.
+        Whether nodes evaluate the model. Their figures are private and no epsilon covers them, so
+        the statement's ``is_upper_bound`` is then false.
     rounds : int, optional
-        The planned number of rounds. The statement is an upper bound without reservation after
-        exactly so many. Without it, epsilon is proved only if the number was fixed beforehand.
+        The planned number of rounds. After exactly this many, the statement is an upper bound
+        without reservation. If omitted, epsilon is proved only if the number was fixed beforehand.
     seed : int, optional
-        For tests: cohorts and noise follow from it.
+        For tests. Determines cohorts and noise.
 
     Attributes
     ----------
     clip_norm, noise_multiplier, sampling_rate, devices, grid_bits, max_epsilon, delta, rounds, \
 seed, with_evaluation
-        As they were given. They cannot be assigned.
+        The constructor's arguments, read-only.
     ledger : smolfed.accounting.Ledger
-        What the rounds so far have cost.
+        The cost of the rounds so far.
 
     Notes
     -----
-    The unit of privacy is a node with all of its data; the server is trusted. A node that is drawn
-    and does not answer, or sends something else than a clipped update, counts as zeros.
+    The unit of privacy is a node with all its data, and the server is trusted. A sampled node that
+    does not answer, or sends anything but a clipped update, counts as zeros.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ seed, with_evaluation
     def configure_train(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any
     ) -> Iterable[Message]:
-        """Draws the nodes of a round; RuntimeError if it would exceed `max_epsilon`."""
+        """Samples the nodes of a round. Raises RuntimeError if it would exceed `max_epsilon`."""
         self._refuse_over_budget()
         config[CLIP_NORM], config[GRID_BITS] = self.clip_norm, self.grid_bits
         planned = list(self.strategy.configure_train(server_round, arrays, config, grid))
@@ -225,7 +225,7 @@ seed, with_evaluation
         self.ledger.charge(self._event)
         average = aggregator.release(self.sampling_rate * self.devices)
         summed = _added(arrays, average)
-        # A set that was drawn is used once.
+        # Each sampled set is used once.
         self._drawn, self._arrays = set(), None
         weight = getattr(self.strategy, "weighted_by_key", "num-examples")
         content = RecordDict(
@@ -238,7 +238,7 @@ seed, with_evaluation
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Any
     ) -> Iterable[Message]:
-        """Evaluation on nodes, if it is asked for."""
+        """Configures the evaluation on nodes, if requested."""
         if not self.with_evaluation:
             return []
         found: Iterable[Message] = self.strategy.configure_evaluate(
@@ -249,13 +249,13 @@ seed, with_evaluation
     def aggregate_evaluate(
         self, server_round: int, replies: Iterable[Message]
     ) -> MetricRecord | None:
-        """The wrapped strategy's average of what nodes say."""
+        """The wrapped strategy's average of the nodes' metrics."""
         if not self.with_evaluation:
             return None
         return self.strategy.aggregate_evaluate(server_round, replies)
 
     def summary(self) -> None:
-        """That of the wrapped strategy."""
+        """Logs the wrapped strategy's summary."""
         self.strategy.summary()
 
 
@@ -267,7 +267,7 @@ def _only(records: Any, what: str) -> Any:
 
 
 def _flat(record: ArrayRecord) -> NDArray[np.float32]:
-    """All arrays behind each other."""
+    """All arrays, concatenated."""
     arrays = [array.numpy() for array in record.values()]
     for name, array in zip(record, arrays):
         if array.dtype.kind != "f":

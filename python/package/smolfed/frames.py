@@ -1,4 +1,4 @@
-"""Columns of pandas and polars: numbers, and any others as the cells of a table file."""
+"""Columns of pandas and polars: numbers as they are, all others as the cells of a table file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Cells = list[tuple[str, list[str]]]
-"""Columns by their names, each with its cells as text: an empty one is missing."""
+"""Columns by their names, each with its cells as text. An empty cell is missing."""
 
 # Packages and names of the types of columns that declare their categories.
 _DECLARING = {("pandas", "CategoricalDtype"), ("polars", "Enum")}
@@ -27,7 +27,7 @@ def names_of(frame: Any) -> dict[str, Any]:
 
 
 def is_plain(column: NDArray[Any]) -> bool:
-    """Whether a column has numbers alone, and none of them is missing."""
+    """Whether a column has only numbers, and none is missing."""
     return column.dtype.kind in "iub" or (
         column.dtype.kind == "f" and not bool(np.isnan(column).any())
     )
@@ -47,7 +47,7 @@ def cells_of(frame: Any, names: Sequence[str]) -> Cells:
 
 
 def check(columns: Sequence[str] | dict[str, Any], names: Sequence[str]) -> None:
-    """Refuses names of which there is no column."""
+    """Refuses names without a column."""
     for name in names:
         if name not in columns:
             listed = ", ".join(columns)
@@ -57,8 +57,9 @@ def check(columns: Sequence[str] | dict[str, Any], names: Sequence[str]) -> None
 def categories_of(column: Any) -> list[str] | None:
     """The categories of a column whose type declares them.
 
-    Those are types of pandas and `Enum` of polars. All columns of `Categorical` of polars share the
-    categories of the process, which are values of other columns too: they are texts.
+    These types are the categorical type of pandas and `Enum` of polars. All `Categorical` columns
+    of polars share the categories of the process, including values of other columns, so they count
+    as texts.
     """
     kind = type(column.dtype)
     if (kind.__module__.partition(".")[0], kind.__name__) not in _DECLARING:

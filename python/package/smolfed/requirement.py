@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 
 def unmet(part: str, package: str, oldest: str, extra: str, error: ImportError) -> ImportError:
-    """The error for a package that is missing, older than `oldest`, or new and not importable."""
+    """The error for a package that is missing, older than `oldest`, or new but not importable."""
     try:
         installed = version(package)
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""What a run leaves: metrics, the privacy statement, the model and a report."""
+"""The result of a run: metrics, the privacy statement, the model and a report."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from . import _native
 
 
-# The formats of exports by the endings of their files.
+# Export formats by file extension.
 _FORMATS = {".onnx": "onnx", ".h": "c-header", ".npz": "npz"}
 
 
 class Report:
-    """A page about a run: in a notebook it shows itself, and `save` writes it."""
+    """A page about a run. A notebook displays it, and `save` writes it."""
 
     def __init__(self, page: str) -> None:
         self.html = page
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page, which needs no other file."""
+        """Writes the page as a self-contained file."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.html)
 
     def _repr_html_(self) -> str:
-        # In a frame of its own: the page has styles for all of a document.
+        # In its own frame, because the page's styles apply to a whole document.
         page = html.escape(self.html, quote=True)
         return f'<iframe srcdoc="{page}" width="100%" height="800" frameborder="0"></iframe>'
 
@@ -47,24 +47,24 @@ class Report:
 
 
 class RunResult:
-    """What a run leaves. None of it holds samples of devices.
+    """The result of a run. It holds no samples of devices.
 
-    It can be pickled, for the same version of the package.
+    It can be pickled and read by the same version of the package.
 
     Attributes
     ----------
     records : list of dict
-        One record a round, as in ``metrics.jsonl``. What is below "simulation_only" reads private
-        data without noise, and exists in simulations alone. Where rounds are windows of time, a
-        record has "ages", the number of updates by the age of their model (first those from the
-        model of the same window), and "wasted", the number of participations that were spent
-        without an update that counts.
+        One record per round, as in ``metrics.jsonl``. Figures below "simulation_only" are computed
+        from private data without noise, and exist only in simulations. If rounds are time windows,
+        a record has "ages", the number of updates by the age of their model (starting with the
+        model of the same window), and "wasted", the number of participations spent without an
+        update that counts.
     statement : PrivacyStatement
-        What the run guarantees, and under which assumptions.
+        The guarantee of the run, and its assumptions.
     statements : list of PrivacyStatement
-        All of them, where devices send other messages as well.
+        All statements, if devices also send other messages.
     model : dict of arrays
-        The shared parameters, by the names and in the shapes of ``model.safetensors``.
+        The shared parameters, with the names and shapes of ``model.safetensors``.
     ending : {"done", "interrupted", "over-budget", "gave-up"}
         How the run ended.
     path : str or None
@@ -82,14 +82,14 @@ class RunResult:
 
     @property
     def statement(self) -> PrivacyStatement:
-        """What the run guarantees; ValueError if no round was done."""
+        """The guarantee of the run. Raises ValueError if no round was done."""
         if not self.statements:
             raise ValueError("no round was done: there is nothing to state")
         return self.statements[0]
 
     @property
     def epsilon(self) -> float:
-        """Epsilon of the statement, which says what it depends on; 0 before the first round."""
+        """Epsilon of the statement, which names its conditions. 0 before the first round."""
         return self.statements[0].epsilon if self.statements else 0.0
 
     @property
@@ -99,28 +99,28 @@ class RunResult:
 
     @property
     def devices(self) -> int:
-        """Devices of the federation."""
+        """Number of devices in the federation."""
         return self._outcome.device_count
 
     @property
     def assessment(self) -> dict[str, Any] | None:
-        """All figures of the final model on held-out samples; None without such samples."""
+        """All figures of the final model on held-out samples. None without such samples."""
         figures: dict[str, Any] | None = json.loads(self._outcome.assessment)
         return figures
 
     @property
     def test(self) -> dict[str, float]:
-        """Loss and accuracy, or RMSE, on the test part after the last round; empty without."""
+        """Loss and accuracy, or RMSE, on the test part after the last round. Empty without one."""
         return dict((self.records[-1].get("test") or {}) if self.records else {})
 
     @property
     def answers(self) -> list[dict[str, Any]]:
-        """The answers to ``questions``, round by round; empty without.
+        """The answers to ``questions``, round by round. Empty without questions.
 
         Each has ``round`` (from 0), ``question`` (its number from 0), ``kind``, ``name``,
         ``confidence``, ``answered`` and ``estimates``. The last two are figures with ``name``,
-        ``value`` and ``interval``, in which None is an open end. They were released with noise, and
-        epsilon covers them.
+        ``value`` and ``interval``, in which None is an open end. They include noise, and epsilon
+        covers them.
 
         Examples
         --------
@@ -138,7 +138,7 @@ class RunResult:
 
     @property
     def metrics(self) -> pandas.DataFrame:
-        """One row a round, one column a figure by its dotted name (needs pandas).
+        """One row per round, one column per figure by its dotted name (needs pandas).
 
         Lists have a column for each part, such as ``ages.0``.
         """
@@ -152,25 +152,25 @@ class RunResult:
         return pandas.DataFrame(rows).set_index("round") if rows else pandas.DataFrame()
 
     def predict(self, X: ArrayLike, *, unknown: str = "ignore") -> NDArray[Any]:
-        """The class of each row, or values in their own unit.
+        """The class of each row, or its value in the unit of the target.
 
-        `X` has the features of the training in the same unit: rows are prepared as in training. The
-        columns of a DataFrame are found by their names, if the features have names, and those of an
-        array are in the order of the training. Classes are as in `y` of a `Federation` from arrays,
-        and texts elsewhere.
+        `X` has the features used in training, in the same units. Rows are prepared as in training.
+        The columns of a DataFrame are matched by name, if the features have names. The columns of
+        an array are in the order of training. Classes are as in `y` for a `Federation` from arrays,
+        and texts otherwise.
 
         Parameters
         ----------
         X : array of shape (rows, features), or DataFrame
-            New rows. A DataFrame may have texts, times and gaps where the training had them.
+            New rows. A DataFrame may have texts, times and gaps where the training data had them.
         unknown : {"ignore", "error"}
-            What becomes of a category that the model was not trained with: by default it counts as
-            none of the known ones, and a warning counts such rows.
+            The treatment of a category that was absent in training. By default it counts as none of
+            the known ones, and a warning counts such rows.
 
         Raises
         ------
         ValueError
-            For a column that is missing, or another number of columns.
+            For a missing column, or a wrong number of columns.
         """
         classes, figures = self._predict(X, unknown)
         if len(classes) == 0:
@@ -189,18 +189,18 @@ class RunResult:
         *,
         unknown: str = "ignore",
     ) -> dict[str, Any]:
-        """How good the model is on rows with known targets: the figures of ``smolfed evaluate``.
+        """Evaluates the model on rows with known targets, with the figures of ``smolfed evaluate``.
 
         Parameters
         ----------
         X : array of shape (rows, features), or DataFrame
-            As of `predict`.
+            As for `predict`.
         y : array of shape (rows,)
-            The class of each row, or its value in its own unit.
+            The class of each row, or its value in the unit of the target.
         groups : array of shape (rows,), optional
-            The device of each row. The figures of each device are then in ``devices``, by its name.
+            The device of each row. ``devices`` then has the figures of each device by its name.
         unknown : {"ignore", "error"}
-            As of `predict`.
+            As for `predict`.
 
         Returns
         -------
@@ -212,7 +212,7 @@ class RunResult:
         Raises
         ------
         ValueError
-            For a label that is not a class of the model, or rows as of `predict`.
+            For a label that is not a class of the model, or rows that `predict` refuses.
 
         Notes
         -----
@@ -261,19 +261,19 @@ class RunResult:
         return {**json.loads(text), "unknown_rows": unknown_rows}
 
     def export(self, path: str | os.PathLike[str], format: str | None = None) -> None:
-        """Writes the model with its preprocessing for other programs, as ``smolfed export`` does.
+        """Writes the model with its preprocessing for other programs, like ``smolfed export``.
 
         Parameters
         ----------
         path : path
             The file to write.
         format : {"onnx", "c-header", "npz"}, optional
-            By default that of the file's ending: ``.onnx``, ``.h`` or ``.npz``.
+            By default chosen by the file extension: ``.onnx``, ``.h`` or ``.npz``.
 
         Raises
         ------
         ValueError
-            For another format, or a network of ``model.layers``, which has no such form.
+            For another format, or a network of ``model.layers``, which cannot be exported in it.
         """
         if format is None:
             ending = os.path.splitext(os.fspath(path))[1]
@@ -289,14 +289,14 @@ class RunResult:
             file.write(content)
 
     def predict_proba(self, X: ArrayLike, *, unknown: str = "ignore") -> NDArray[np.float64]:
-        """Probabilities of the classes; shape (rows, classes). Parameters as of `predict`."""
+        """Class probabilities, shape (rows, classes). Takes the parameters of `predict`."""
         if not self.classes:
             raise ValueError("the model predicts no classes")
         return self._predict(X, unknown)[1]
 
     @property
     def classes(self) -> list[str]:
-        """Names of the classes, in the order of `predict_proba`; empty for other models."""
+        """Names of the classes, in the order of `predict_proba`. Empty for other models."""
         target = json.loads(self._whole().preprocessing).get("target", {})
         return list(target.get("classes", []))
 
@@ -311,11 +311,11 @@ class RunResult:
         return found
 
     def _rows(self, X: ArrayLike) -> NDArray[Any]:
-        """The features in the order of the training."""
+        """The features in the order of training."""
         return _features(_in_order(X, self._names("columns")))[0]
 
     def _cells(self, X: Any) -> Cells | None:
-        """The columns of a DataFrame as cells, where it or the model has more than numbers."""
+        """The columns of a DataFrame as cells, if it or the model has more than numbers."""
         if getattr(X, "columns", None) is None:
             return None
         encoded = self._names("cells")
@@ -329,7 +329,7 @@ class RunResult:
         return cells_of(X, names)
 
     def _names(self, kind: str) -> list[str | None]:
-        """The names of what the model reads: of its columns of numbers, or of those of a table."""
+        """The names of the model's inputs: its number columns, or the columns of a table."""
         columns = json.loads(self._whole().preprocessing).get(kind, [])
         return [column.get("name") for column in columns]
 
@@ -342,7 +342,7 @@ class RunResult:
         return model
 
     def report(self) -> Report:
-        """The page about the run, which shows itself in a notebook."""
+        """The page about the run, which a notebook displays."""
         return Report(self._outcome.report())
 
     def _figure(self) -> str:
@@ -400,7 +400,7 @@ def _figures(record: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 
 def _answer(answer: dict[str, Any]) -> dict[str, float]:
-    """The figures of an answer, as ``answers.evaluate.accuracy``, and the ends of intervals."""
+    """The figures of an answer, like ``answers.evaluate.accuracy``, and the ends of intervals."""
     flat: dict[str, float] = {}
     for figure in [answer["answered"], *answer["estimates"]]:
         name = f"answers.{answer['name']}.{figure['name']}"
@@ -411,7 +411,7 @@ def _answer(answer: dict[str, Any]) -> dict[str, float]:
 
 
 def _in_order(X: Any, names: list[str | None]) -> Any:
-    """The columns of a DataFrame by these names; anything else as it is."""
+    """The columns of a DataFrame with these names. Anything else is unchanged."""
     found = getattr(X, "columns", None)
     if found is None or not names or None in names:
         return X

@@ -1,4 +1,4 @@
-"""Runs: an experiment is trained on simulated devices."""
+"""Runs, which train an experiment on simulated devices."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from .frames import cells_of, names_of
 from .result import RunResult
 
 Tensors = dict[str, NDArray[np.float32]]
-"""Parameters of a model, or an update of them, by the names of their tensors."""
+"""Parameters of a model, or an update of them, by tensor name."""
 
 ServerStep = Callable[[Tensors, Tensors, float, float], Tensors]
-"""From the model, the noisy average, the std of its noise and the learning rate: the next model."""
+"""Maps the model, the noisy average, its noise std and the learning rate to the next model."""
 
 Denoiser = Callable[[Tensors, float], Tensors]
-"""From the noisy average and the std of its noise: the average that is applied."""
+"""Maps the noisy average and its noise std to the average to apply."""
 
-# For an experiment on a federation that is given, where it does not say otherwise.
+# Defaults for an experiment on a given federation.
 _DEFAULTS = {"name": "python", "method": "dp-fed", "rounds": 30}
 
 
 class PrivacyWarning(UserWarning):
-    """Something that the privacy statement of a run names, and a reader may not expect."""
+    """Something in the privacy statement of a run that a reader may not expect."""
 
 
 def run(
@@ -45,22 +45,22 @@ def run(
     denoiser: Denoiser | None = None,
     server_step: ServerStep | None = None,
 ) -> RunResult:
-    """Trains simulated devices, with the bits that ``smolfed run`` gives.
+    """Trains simulated devices, with the same bits as ``smolfed run``.
 
     Parameters
     ----------
     experiment : dict, path or text, optional
-        An experiment file, the same as a dictionary, or its text, of more than one line. By default
-        the built-in experiment, or, with `data`, DP-Fed with 30 rounds, whose ``cohort`` and
-        ``privacy`` must be given.
+        An experiment file, its contents as a dictionary, or its text of more than one line. The
+        default is the built-in experiment. With `data`, the default is DP-Fed with 30 rounds, and
+        ``cohort`` and ``privacy`` must be given.
     data : Federation, optional
-        The devices, in the place of the experiment's ``data.source``; other keys of its ``data``
+        The devices, instead of the experiment's ``data.source``. Other keys of its ``data`` still
         apply.
     overrides : dict, optional
-        Keys by their dotted names, as ``--set`` has them: ``{"privacy.epsilon": 2}``. None removes
-        one.
+        Keys by their dotted names, as for ``--set``: ``{"privacy.epsilon": 2}``. None removes a
+        key.
     out : path, optional
-        The run directory to write, as ``smolfed run --out`` does. Without it nothing is written.
+        The run directory to write, as for ``smolfed run --out``. By default nothing is written.
     threads : int, optional
         By default one per core. The result does not depend on it.
     progress : bool
@@ -68,8 +68,8 @@ def run(
     on_round : callable, optional
         Called with the record of each round, a dictionary as in ``metrics.jsonl``.
     denoiser : callable, optional
-        ``denoiser(update, noise_std)`` returns the noisy average that is applied; both are
-        dictionaries of arrays. In the place of ``server.denoiser``.
+        ``denoiser(update, noise_std)`` returns the denoised average to apply. Both are dictionaries
+        of arrays. Replaces ``server.denoiser``.
     server_step : callable, optional
         ``server_step(model, update, noise_std, learning_rate)`` returns the next model.
 
@@ -80,25 +80,25 @@ def run(
     Raises
     ------
     ValueError
-        For an experiment or samples that are refused, with the sentence of the command line.
+        For a refused experiment or refused samples, with the message of the command line.
     FileNotFoundError
-        For a file that is not there.
+        For a missing file.
     RuntimeError
         If the run fails.
     KeyboardInterrupt
-        If it is interrupted: it then ends after the round, and can be resumed if it has a
+        If the run is interrupted. It then ends after the round, and can be resumed if it has a
         directory.
 
     Warns
     -----
     PrivacyWarning
-        If rows were read without noise, for example for the scale of the features.
+        If rows were read without noise, for example to scale the features.
 
     Notes
     -----
-    `denoiser` and `server_step` see what was released and nothing else: they are post-processing
-    and cost no privacy. If they use data of devices that they have otherwise, no epsilon covers it.
-    What is private - local training, clipping, sums - is not visible to Python.
+    `denoiser` and `server_step` see only released values, so they are post-processing and cost no
+    privacy. If they use device data from elsewhere, no epsilon covers it. The private steps (local
+    training, clipping, sums) are not visible to Python.
 
     Examples
     --------
@@ -143,8 +143,8 @@ def resume(
 ) -> RunResult:
     """Continues an interrupted run from the last checkpoint in its directory.
 
-    `data` is the federation of a run from arrays, as it was: with another one it is refused. A run
-    with a `denoiser` or `server_step` of your own needs it again, and is refused without one; that
+    For a run from arrays, `data` must be the same federation as before. Any other one is refused. A
+    run with your own `denoiser` or `server_step` needs it again, and is refused without it. Whether
     it is the same function cannot be checked.
     """
     samples = None if data is None else data._samples
@@ -162,20 +162,20 @@ def resume(
 
 
 def load(directory: str | os.PathLike[str]) -> RunResult:
-    """The result of a run from its directory, whichever program wrote it.
+    """Loads the result of a run from its directory, whichever program wrote it.
 
-    It has what `run` returned. Classes are texts, whatever they were in the arrays of a
-    `Federation`, as files do not say it. The `ending` of a run with fewer rounds than were planned
-    is "interrupted".
+    The result matches the one that `run` returned, except that classes are always texts, because
+    the files do not record their types in the arrays of a `Federation`. The `ending` of a run with
+    fewer rounds than planned is "interrupted".
 
-    The files are believed: whoever can write to the directory decides what the statement says.
+    The files are trusted: anyone who can write to the directory controls the statement.
     ``smolfed account --verify DIR`` checks it against the ledger and the configuration, for which
     it reads the data again. It cannot check a run on arrays or frames, as these are not in files.
 
     Raises
     ------
     FileNotFoundError
-        If the directory is not there, or holds no run.
+        If the directory is missing, or holds no run.
     ValueError
         For a run that has not ended, a damaged file, or a complete run without its model.
 
@@ -198,36 +198,36 @@ def init(
     task: str | None = None,
     ignore: Sequence[str] = (),
 ) -> str:
-    """An experiment for your data, as ``smolfed init`` proposes it: a text with comments.
+    """Proposes an experiment for your data, like ``smolfed init``: a text with comments.
 
-    `run` takes the text as it is, or a file with it. For a DataFrame it needs
-    ``data=Federation.from_pandas(frame, ..)`` of the same frame as well.
+    `run` accepts the text, or a file with it. For a DataFrame it also needs
+    ``data=Federation.from_pandas(frame, ..)`` with the same frame.
 
     Parameters
     ----------
     data : path, name of a known data set, or DataFrame of pandas or polars
-        What the devices have.
+        The devices' data.
     label : str, optional
-        The column to predict; by default one that is called label, class, target, y or outcome.
+        The column to predict. By default one called label, class, target, y or outcome.
     device : str, optional
-        The column that says whose row it is; by default one that is called user, phone, patient or
-        the like.
+        The column with the device of each row. By default one called user, phone, patient or the
+        like.
     task : {"classification", "regression"}, optional
-        By default regression if labels are many different numbers.
+        By default regression if the labels are many different numbers.
     ignore : sequence of str
         Columns to leave out.
 
     Raises
     ------
     FileNotFoundError
-        If there is neither such a file nor such a data set.
+        If there is no such file or data set.
     ValueError
-        For data that nothing can be learned from.
+        For data from which nothing can be learned.
 
     Warns
     -----
     UserWarning
-        For columns that are left out, and signs that are left out of numbers.
+        For columns that are left out, and signs that are removed from numbers.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def complete(
     *,
     overrides: Mapping[str, Any] | None = None,
 ) -> str:
-    """An experiment with every default, as the text of a file.
+    """Completes an experiment with every default, as the text of a file.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def _with_data(
     if isinstance(described, dict):
         own = dict(described.get("data", {}))
         if "partition" in own and own["partition"] != table.get("partition"):
-            # Another way to deal the same samples.
+            # These keys deal the same samples in another way.
             table.pop("partition", None)
         described = {**described, "data": {**table, **own}}
     else:
@@ -296,7 +296,7 @@ def _with_data(
 
 
 def _with_labels(result: RunResult, data: Federation | None) -> RunResult:
-    """The result, which predicts classes as the arrays have them."""
+    """The result, which predicts classes as in the arrays."""
     if data is not None:
         result._labels = data._labels
     return result
@@ -305,7 +305,7 @@ def _with_labels(result: RunResult, data: Federation | None) -> RunResult:
 def _needed(
     samples: Any, denoiser: Denoiser | None, server_step: ServerStep | None
 ) -> list[str]:
-    """The arguments that `resume` needs again: no directory has them."""
+    """The arguments that `resume` needs again, because no directory stores them."""
     given = {"data": samples, "denoiser": denoiser, "server_step": server_step}
     return [name for name, value in given.items() if value is not None]
 

@@ -1,4 +1,4 @@
-"""The privacy statement: everything that a printed epsilon must name."""
+"""The privacy statement: everything to report with a printed epsilon."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from typing import Any
 
 
 class PrivacyStatement:
-    """What a run, or a list of events, guarantees and under which assumptions.
+    """The guarantee of a run or a list of events, and its assumptions.
 
-    Printed, it is a few sentences for a reader who knows no formulas. Its figures are attributes
-    by the names of ``privacy.json``, and ``to_dict`` gives all of them.
+    Printing it gives a few sentences for readers without knowledge of formulas. Its figures are
+    attributes with the names of ``privacy.json``, and ``to_dict`` returns all of them.
 
     Attributes
     ----------
     epsilon : float
-        Infinite if nothing can be promised.
+        Infinite if nothing is guaranteed.
     delta : float
-        The probability with which the bound may fail.
+        The probability that the bound fails.
     is_upper_bound : bool
-        Whether `epsilon` is proved, whatever the run depended on and without reservation.
+        Whether `epsilon` is proved without reservation, with all conditions taken into account.
     conditions : list of dict
-        What `epsilon` depends on beside its figures, for example a known seed or a scale that was
-        read from rows: ``kind``, ``text`` and ``effect``, which is "stated", "needs-schedule" or
+        Conditions of `epsilon` besides its figures, for example a known seed or a scale computed
+        from rows: ``kind``, ``text`` and ``effect``, which is "stated", "needs-schedule" or
         "no-bound".
     unit, adjacency, trust, accountant : str
-        What is protected, which two federations an attacker cannot tell apart, against whom, and
-        who says so.
+        The protected unit, the two federations that an attacker cannot tell apart, the trust model,
+        and the accountant.
     notes : list of str
-        What else must be known, a sentence each.
+        Further facts to know, one sentence each.
     """
 
     def __init__(self, text: str, words: str, line: str) -> None:
@@ -54,7 +54,7 @@ class PrivacyStatement:
         return sorted({*super().__dir__(), *self._figures})
 
     def to_dict(self) -> dict[str, Any]:
-        """All figures, by the names of ``privacy.json``."""
+        """All figures, with the names of ``privacy.json``."""
         return dict(self._figures)
 
     @property
@@ -64,11 +64,11 @@ class PrivacyStatement:
 
     @property
     def line(self) -> str:
-        """Epsilon, delta, what they protect and from whom, in one line."""
+        """Epsilon, delta, the protected unit and the trust model, in one line."""
         return self._line
 
     def _with_note(self, note: str) -> PrivacyStatement:
-        """The same with one more sentence."""
+        """A copy with one more sentence."""
         figures = {**self._figures, "notes": [*self._figures["notes"], note]}
         return PrivacyStatement(json.dumps(figures), f"{self._words} {note}", self._line)
 

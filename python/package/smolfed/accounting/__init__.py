@@ -1,17 +1,17 @@
-"""What releases cost in privacy: epsilon of composed Gaussian and subsampled Gaussian mechanisms.
+"""Privacy accounting: epsilon of composed Gaussian and subsampled Gaussian mechanisms.
 
-An `Event` says what was released: which noise, how devices were drawn, how often. An accountant
-turns events into epsilon at a delta, and says whether it is proved. "Device" is the unit that is
-drawn: read "record" or "user" where that is the unit.
+An `Event` describes a release: the noise, how devices were sampled, and how often. An accountant
+turns events into epsilon at a delta, and says whether it is proved. "Device" is the sampled unit.
+Read "record" or "user" where that is the unit.
 
 ======================================  ====================================================
-`epsilon`, `estimate`, `statement`      what events cost: a number, with its kind, in words
-`noise_multiplier`, `rounds`,           the noise, the rounds, the cohort for a target epsilon
+`epsilon`, `estimate`, `statement`      the cost of events: a number, with its kind, in words
+`noise_multiplier`, `rounds`,           noise, rounds or cohort size for a target epsilon
 `cohort_size`
-`event`, `Event`                        what was released
-`trade_off`, `TradeOff`                 what that means for an attacker, as arrays
-`Strategy`                              correlated noise, for devices that cannot be drawn
-`Ledger`, `Filter`                      what was spent, and budgets that adapt
+`event`, `Event`                        the description of a release
+`trade_off`, `TradeOff`                 error rates of the best attack, as arrays
+`Strategy`                              correlated noise, for devices that cannot be sampled
+`Ledger`, `Filter`                      the privacy spent, and adaptive budgets
 `from_opacus_history`, `from_dp_event`  events of other programs
 ======================================  ====================================================
 
@@ -25,8 +25,8 @@ Examples
 >>> round(noise, 3)
 2.062
 
-Every figure above is an upper bound against whoever sees the releases, under Poisson sampling and
-add-remove adjacency; `statement` says so in words.
+Every figure above is an upper bound against anyone who sees the releases, under Poisson sampling
+and add-remove adjacency. `statement` says so in words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an epsilon means for an attacker, and how it grows with the rounds; plots of both."""
+"""The meaning of an epsilon for an attacker, its growth with the rounds, and plots of both."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class TradeOff:
     """The least false-negative rate of any attack at each false-positive rate.
 
-    The attack tests whether one device took part. Made by `trade_off` or `TradeOff.of_epsilon`.
+    The attack tests whether one device took part. Create it with `trade_off` or
+    `TradeOff.of_epsilon`.
     """
 
     def __init__(self, curve: _native.TradeOff) -> None:
@@ -49,7 +50,7 @@ class TradeOff:
 
     @property
     def advantage(self) -> float:
-        """The largest difference of true-positive and false-positive rate of any attack."""
+        """The largest true-positive rate minus false-positive rate of any attack."""
         return self._curve.advantage
 
     def __repr__(self) -> str:
@@ -58,7 +59,7 @@ class TradeOff:
     def plot(self, ax: Any = None, **line: Any) -> Any:
         """Draws the receiver operating characteristic that no attack exceeds.
 
-        Needs matplotlib. `ax` are axes to draw on; `line` goes to their ``plot``. Returns the axes.
+        Needs matplotlib. Draws on `ax` and passes `line` to its ``plot``. Returns the axes.
         """
         ax = _axes(ax)
         rates = np.linspace(0, 1, 501)
@@ -75,10 +76,10 @@ def trade_off(
     accountant: str | None = None,
     **release: Unpack[Release],
 ) -> TradeOff:
-    """The trade-off curve of events; parameters as of `estimate`.
+    """The trade-off curve of events. Takes the parameters of `estimate`.
 
-    It is that of their whole privacy loss where this can be composed, and that of one (epsilon,
-    delta) elsewhere.
+    The curve follows from the whole privacy loss where it can be composed, and from a single
+    (epsilon, delta) elsewhere.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def epsilon_over_rounds(
 ) -> NDArray[np.float64]:
     """Epsilon of the first rounds of an event, for each of several numbers of rounds.
 
-    With axes of matplotlib as `ax`, it is drawn on them as well.
+    If `ax` is a matplotlib axes, the curve is also drawn on it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Privacy events: what was released, and how often."""
+"""Privacy events: the releases, and how often they happened."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Release(TypedDict, total=False):
-    """The keyword arguments of `event`, which other functions take as well."""
+    """The keyword arguments of `event`, which other functions accept too."""
 
     noise_multiplier: float
     sampling_rate: float | None
@@ -49,34 +49,34 @@ def event(
     Parameters
     ----------
     noise_multiplier : float
-        Noise std on the sum of the updates over their clip norm, for either adjacency.
+        Noise std on the sum of the updates divided by their clip norm, for either adjacency.
     sampling_rate : float, optional
         Probability with which a device is in a round.
     cohort_size : int, optional
-        Devices in a round, instead of `sampling_rate`; the expected number for Poisson sampling.
+        Devices in a round, instead of `sampling_rate`. For Poisson sampling, the expected number.
     devices : int, optional
-        Devices of the federation. Needed for ``sampling="uniform"``, `cohort_size`, and a delta
-        that is a power of it.
+        Devices of the federation. Needed for ``sampling="uniform"``, for `cohort_size`, and for a
+        delta that is a power of this number.
     sampling : {"poisson", "uniform", "full", "unsampled"}, optional
-        How the devices of a round are drawn. By default "poisson": each device independently, in
-        secret. "uniform" draws cohorts of fixed size without replacement; "full" is all devices;
+        How the devices of a round are sampled. By default "poisson": each device independently, in
+        secret. "uniform" draws cohorts of fixed size without replacement. "full" takes all devices.
         "unsampled" claims no randomness, only `max_participations`.
     max_participations : int, optional
         The largest number of rounds of one device, for "unsampled".
     rounds : int
         Number of rounds.
     mechanism : {"gaussian", "discrete-gaussian", "correlation-matrix"}
-        "discrete-gaussian" is what `smolfed.run` adds on its grid of ``clip_norm * 2**-grid_bits``;
-        it costs the same to ten digits.
+        `smolfed.run` adds "discrete-gaussian" on its grid of ``clip_norm * 2**-grid_bits``. Its
+        cost agrees to ten digits.
     grid_bits : int
         For "discrete-gaussian".
     trust : str
         "central": the server adds the noise. "local": each device adds all of its own.
         "distributed" or "distributed=M/T": parties add noise to masked sums.
     unit : {"device", "example"}
-        What is protected.
+        The protected unit.
     devices_per_user : int
-        Devices that one user may have, which are protected together.
+        The most devices of one user, which are protected together.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def event(
     Raises
     ------
     ValueError
-        For an argument that is missing, superfluous or out of range.
+        For a missing, superfluous or out-of-range argument.
 
     Examples
     --------
@@ -116,7 +116,7 @@ def event(
 def as_events(
     events: Event | Iterable[Event] | None, release: Mapping[str, Any]
 ) -> list[Event]:
-    """Events that are given, or the one that keyword arguments describe."""
+    """The given events, or the one that the keyword arguments describe."""
     if events is None:
         return [event(**release)]
     if release:

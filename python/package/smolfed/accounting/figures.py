@@ -1,4 +1,4 @@
-"""What events cost, and the noise, rounds or cohort for a target epsilon."""
+"""The cost of events, and the noise, rounds or cohort size for a target epsilon."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def estimate(
     accountant: str | None = None,
     **release: Unpack[Release],
 ) -> Estimate:
-    """Epsilon of events, what kind of claim it is, and who says so.
+    """Epsilon of events, with the kind of claim and the accountant behind it.
 
     Parameters
     ----------
     events : Event or iterable of Event, optional
-        What was released; or the keyword arguments of `event`.
+        The releases. Alternatively, the keyword arguments of `event`.
     delta : float or str
-        The probability with which the bound may fail: a number, or a power of the number of
-        devices such as "1/N^1.1".
+        The probability that the bound fails: a number, or a power of the number of devices such as
+        "1/N^1.1".
     accountant : str, optional
         One of `ACCOUNTANTS`. By default the tightest sound one: "pld" for Poisson sampling and
         full participation, "uniform-profile" for uniform sampling.
@@ -64,10 +64,10 @@ def epsilon(
     accountant: str | None = None,
     **release: Unpack[Release],
 ) -> float:
-    """Epsilon of events, as a number; parameters as of `estimate`.
+    """Epsilon of events, as a number. Takes the parameters of `estimate`.
 
-    By default it is an upper bound. Whoever prints it names delta, what is protected, adjacency,
-    sampling and trust with it: `statement` does.
+    By default it is an upper bound. Always report it with delta, the protected unit, adjacency,
+    sampling and trust model, as `statement` does.
 
     Examples
     --------
@@ -90,9 +90,9 @@ def statement(
     clip_norm: float | None = None,
     **release: Unpack[Release],
 ) -> PrivacyStatement:
-    """The privacy statement of events: epsilon with everything that it depends on.
+    """The privacy statement of events: epsilon with everything on which it depends.
 
-    Parameters are those of `estimate`; `devices` is needed, as a statement names the federation.
+    Takes the parameters of `estimate`. `devices` is required, as a statement names the federation.
 
     Examples
     --------
@@ -138,11 +138,11 @@ def noise_multiplier(
     Parameters
     ----------
     epsilon : float
-        The target; infinite needs no noise.
+        The target. Infinite means no noise.
     delta, accountant
-        As of `estimate`.
+        As for `estimate`.
     spent : iterable of Event
-        What was released before, and counts against the same target.
+        Earlier releases, which count against the same target.
     **release
         The keyword arguments of `event`, without `noise_multiplier`.
 
@@ -168,7 +168,7 @@ def rounds(
     spent: Iterable[Event] = (),
     **release: Unpack[Release],
 ) -> int:
-    """The largest number of rounds within the target; parameters as of `noise_multiplier`.
+    """The largest number of rounds within the target. Takes the parameters of `noise_multiplier`.
 
     Examples
     --------
@@ -189,9 +189,9 @@ def cohort_size(
     spent: Iterable[Event] = (),
     **release: Unpack[Release],
 ) -> int:
-    """The largest cohort within the target; parameters as of `noise_multiplier`.
+    """The largest cohort within the target. Takes the parameters of `noise_multiplier`.
 
-    `devices` is needed.
+    `devices` is required.
 
     Examples
     --------
@@ -203,6 +203,6 @@ def cohort_size(
     """
     if "cohort_size" in release or "sampling_rate" in release:
         raise TypeError("the cohort is what is looked for: leave its size and rate out")
-    # One device stands for the cohort that is searched for.
+    # One device stands in for the cohort size, which is the unknown.
     planned = {**release, "cohort_size": 1}
     return _native.cohort_size(_target(epsilon, delta, accountant, spent, planned))

@@ -18,15 +18,15 @@ def from_opacus_history(
     Parameters
     ----------
     history : iterable of (noise_multiplier, sample_rate, steps)
-        As Opacus keeps it.
+        The history as Opacus keeps it.
     devices : int, optional
-        Number of records, for a delta that is a power of it and for statements. Opacus draws
+        Number of records, for statements and for a delta that is a power of it. Opacus samples
         records, so they are the unit: "device" stands for a record.
 
     Notes
     -----
-    As in Opacus, epsilon is for Poisson sampling, which its data loader does by default
-    (``poisson_sampling=True``). Of shuffled batches of fixed size nothing of this is proved.
+    As in Opacus, epsilon assumes Poisson sampling, the default of its data loader
+    (``poisson_sampling=True``). Nothing is proved for shuffled batches of fixed size.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def from_tensorflow_privacy(
 ) -> list[Event]:
     """The event of ``compute_dp_sgd_privacy_statement`` of TensorFlow Privacy.
 
-    Its assumption is Poisson sampling with batches of `batch_size` on average, and the number of
-    steps is rounded up.
+    It assumes Poisson sampling with batches of `batch_size` on average, and rounds the number of
+    steps up.
 
     Examples
     --------
@@ -83,31 +83,31 @@ def from_tensorflow_privacy(
 
 
 def from_dp_event(dp_event: Any, *, devices: int | None = None) -> list[Event]:
-    """Events of a ``DpEvent`` of dp_accounting, as TensorFlow Privacy and jax-privacy make them.
+    """Events of a ``DpEvent`` of dp_accounting, as created by TensorFlow Privacy and jax-privacy.
 
-    Gaussian mechanisms, Poisson-sampled or sampled without replacement (of a data set of known
-    size), composed in any depth. dp_accounting's noise multiplier is relative to the sensitivity:
-    for sampling without replacement that is of replacing a record, twice the norm of one, so ours
-    is twice as large.
+    Supports Gaussian mechanisms, Poisson-sampled or sampled without replacement (from a data set of
+    known size), composed to any depth. dp_accounting's noise multiplier is relative to the
+    sensitivity. Without replacement, this is the sensitivity to replacing a record, twice the norm
+    of one, so ours is twice as large.
 
     Parameters
     ----------
     dp_event : dp_accounting.DpEvent
-        What was released.
+        The release.
     devices : int, optional
         Number of records, for a delta that is a power of it.
 
     Raises
     ------
     ValueError
-        For an event of another kind, by its name.
+        For an event of another kind, which it names.
     """
     return _of_dp_event(dp_event, 1, {"devices": devices})
 
 
 def _of_dp_event(dp_event: Any, count: int, sampling: dict[str, Any]) -> list[Event]:
     """The events of `count` copies of an event under a sampling scheme."""
-    # By their names: dp_accounting need not be installed.
+    # Compares names, so that dp_accounting need not be installed.
     name = type(dp_event).__name__
     is_sampled = "sampling" in sampling
     if name == "NoOpDpEvent":

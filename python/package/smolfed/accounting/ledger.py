@@ -1,4 +1,4 @@
-"""What was spent, and budgets for rounds that are chosen as one goes along."""
+"""The privacy spent, and budgets for rounds that are chosen adaptively."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from .._native import Event
 from ..statement import PrivacyStatement
 from .events import as_events
 
-# Sampling under which rounds of one event are alike. Others bound the participations within the
-# rounds of one event, which is one run: rounds of two runs are two events.
+# Sampling under which rounds of one event are alike. Other schemes bound the participations within
+# the rounds of one event, which is one run, so rounds of two runs are two events.
 _INDEPENDENT = ("poisson", "uniform", "full")
 
-# The condition of a list of events, which does not say how many rounds were planned.
+# The condition of a list of events, which does not record how many rounds were planned.
 NO_PLAN = json.dumps({"kind": "no-plan"})
 
 
 class Ledger:
-    """A list of what was released, with its cost.
+    """A list of releases, with their cost.
 
     Parameters
     ----------
     events : iterable of Event
-        What was released before.
+        Earlier releases.
 
     Examples
     --------
@@ -48,14 +48,14 @@ class Ledger:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], *, unit: str = "device") -> Ledger:
-        """The ledger that runs wrote, for their key ``privacy.ledger``.
+        """Reads the ledger that runs with the key ``privacy.ledger`` wrote.
 
         Parameters
         ----------
         path : path
             ``privacy.ledger`` or ``ledger.jsonl`` in a run's directory.
         unit : {"device", "example"}
-            The charges that protect this.
+            Selects the charges for this unit.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class Ledger:
         return ledger
 
     def charge(self, event: Event) -> None:
-        """Adds what is released; rounds of one kind are counted together."""
+        """Adds a release. Rounds of one kind are counted together."""
         (event,) = as_events(event, {})
         if NO_PLAN not in self._conditions:
             self._conditions.append(NO_PLAN)
@@ -82,35 +82,35 @@ class Ledger:
 
     @property
     def events(self) -> list[Event]:
-        """What was released."""
+        """The releases."""
         return list(self._events)
 
     @property
     def rounds(self) -> int:
-        """Rounds of all events."""
+        """Number of rounds of all events."""
         return sum(event.rounds for event in self._events)
 
     @property
     def uncovered(self) -> list[str]:
-        """What no figure covers, in a few words each; empty if nothing speaks against a bound."""
+        """Short names of all that no figure covers. Empty if nothing invalidates the bound."""
         parts = [json.loads(condition) for condition in self._conditions]
         return [part["text"] for part in parts if part.get("effect") == "no-bound"]
 
     def epsilon(self, *, delta: float | str, accountant: str | None = None) -> float:
-        """Epsilon of all that was released, if the schedule was fixed beforehand."""
+        """Epsilon of all releases, if the schedule was fixed beforehand."""
         return _native.estimate(self._events, delta, accountant).epsilon
 
     def odometer(self, *, delta: float | str) -> float:
-        """Epsilon that holds even if each round was decided on in view of earlier ones."""
+        """Epsilon that holds even if each round was chosen after seeing earlier ones."""
         return _native.odometer(self._events, delta)
 
     def statement(
         self, *, delta: float | str, accountant: str | None = None
     ) -> PrivacyStatement:
-        """The privacy statement of all that was released.
+        """The privacy statement of all releases.
 
-        A list of events does not say how many rounds were planned: ``is_upper_bound`` is true only
-        for a ledger of one run that was not stopped. Otherwise ``planned_is_upper_bound`` says
+        A list of events does not record how many rounds were planned, so ``is_upper_bound`` is true
+        only for a ledger of one run that was not stopped. Otherwise ``planned_is_upper_bound`` says
         whether `epsilon` is proved for a schedule that was fixed beforehand.
         """
         parts = _native.statement(self._events, delta, accountant, None, self._conditions)
@@ -129,9 +129,9 @@ class Ledger:
 
 
 class Filter:
-    """A budget, fixed beforehand, for rounds that are chosen in view of earlier ones.
+    """A budget, fixed beforehand, for rounds whose choice depends on earlier ones.
 
-    The budget is what `plan` costs at one Rényi order. Source: Feldman, Zrnic 2021
+    The budget is the cost of `plan` at one Rényi order. Source: Feldman, Zrnic 2021
     (arXiv:2008.11193).
 
     Examples
@@ -152,7 +152,7 @@ class Filter:
         return self._native.admits(event)
 
     def charge(self, event: Event) -> None:
-        """Charges the event; ValueError if it does not fit, and nothing is charged then."""
+        """Charges the event. Raises ValueError and charges nothing if it does not fit."""
         self._native.charge(event)
 
     @property

@@ -1,4 +1,4 @@
-"""Correlated noise, for devices that cannot be drawn in secret."""
+"""Correlated noise, for devices that cannot be sampled in secret."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from .._native import Event
 
 
 class Strategy:
-    """What a server applies to the sums of rounds before it adds noise, and how good that is.
+    """The matrix that a server applies to the sums of rounds before adding noise, with its error.
 
-    A device takes part in at most `participations` rounds, and any two of them are at least
-    `separation` apart; nothing else is assumed of who takes part.
+    Assumes that a device takes part in at most `participations` rounds, any two of them at least
+    `separation` apart. It makes no other assumption about which devices take part.
 
     Parameters
     ----------
@@ -23,12 +23,12 @@ class Strategy:
     rounds : int
         Rounds of the run.
     separation : int
-        Least distance of two rounds of a device; number of bands of the banded families.
+        Least distance between two rounds of a device, and number of bands of the banded families.
     participations : int, optional
-        By default as many as are so far apart.
+        By default the most rounds that are that far apart.
     sampling_rate : float, optional
-        With it, `separation` parts of the population take turns, and each device of a round's part
-        is drawn with this probability, in secret (block-cyclic sampling).
+        If given, `separation` parts of the population take turns, and each device of a round's part
+        is sampled with this probability, in secret (block-cyclic sampling).
 
     Examples
     --------
@@ -59,11 +59,11 @@ class Strategy:
         grid_bits: int = 20,
         trust: str = "central",
     ) -> Event:
-        """All rounds of a run with this noise, which are one release.
+        """All rounds of a run with this noise, as a single release.
 
-        `noise_multiplier` is the noise std on each release over the sensitivity and the clip norm.
+        `noise_multiplier` is the noise std on each release, divided by sensitivity and clip norm.
         """
-        # Without a number, the least that it can be about.
+        # Without a number, uses the smallest possible one.
         least = self.separation if devices is None else devices
         return self._native.event(noise_multiplier, least, grid_bits, trust)
 
@@ -79,12 +79,12 @@ class Strategy:
 
     @property
     def separation(self) -> int:
-        """Least distance of two rounds of a device."""
+        """Least distance between two rounds of a device."""
         return self._native.separation
 
     @property
     def participations(self) -> int:
-        """Largest number of rounds of a device."""
+        """Most rounds of a device."""
         return self._native.participations
 
     @property
@@ -109,7 +109,7 @@ class Strategy:
 
     @property
     def coefficients(self) -> NDArray[np.float64] | None:
-        """Coefficients of the Toeplitz matrix C, 1 first; None for the tree, which has none."""
+        """Coefficients of the Toeplitz matrix C, from 1 on. None for the tree, which has none."""
         return self._native.coefficients
 
     def __repr__(self) -> str:
