@@ -1,8 +1,8 @@
 //! The integer path for coordinators in Python, such as Flower: a device clips and quantises its
-//! update, the server sums integers and releases the sum with exact noise.
+//! update, and the server sums integers and releases the sum with exact noise.
 //!
-//! It is the release path of the simulator (`smolfed::release`): the sum has no getter, and what is
-//! released is accounted for by an event that says what was really added.
+//! It uses the release path of the simulator (`smolfed::release`). The sum has no getter, and each
+//! release is accounted for by an event that records the noise actually added.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ use smolfed_core::stream::Root;
 
 use crate::error::value_error;
 
-/// A clipped update in steps of the grid `clip_norm * 2**-grid_bits`, rounded toward zero.
+/// Clips an update and rounds it toward zero to steps of the grid `clip_norm * 2**-grid_bits`.
 #[pyfunction]
 pub(crate) fn quantize<'py>(
     py: Python<'py>,
@@ -50,7 +50,7 @@ fn grid(clip_norm: f32, grid_bits: u32) -> PyResult<Grid> {
     Grid::new(clip_norm, grid_bits).map_err(value_error)
 }
 
-/// The exact sums of a server's rounds, one after the other.
+/// The exact sums of a server's successive rounds.
 #[pyclass(frozen, module = "smolfed._native")]
 pub(crate) struct Aggregator {
     grid: Grid,
@@ -60,7 +60,7 @@ pub(crate) struct Aggregator {
     round: Mutex<Round>,
 }
 
-/// The round in progress. Its number names the stream of its noise, and is never used twice.
+/// The round in progress. Its number names the stream of its noise, and is never reused.
 struct Round {
     number: u32,
     sum: PrivateSum,
@@ -79,7 +79,7 @@ impl Round {
 
 #[pymethods]
 impl Aggregator {
-    /// Sums of `length` integers. Without a seed, the noise is secret.
+    /// Creates sums of `length` integers. Without a seed, the noise is secret.
     #[new]
     fn new(
         length: usize,
@@ -91,7 +91,7 @@ impl Aggregator {
         let grid = grid(clip_norm, grid_bits)?;
         let noise = NoiseMultiplier::new(noise_multiplier).map_err(value_error)?;
         let steps = noise.get() * f64::from(grid_bits).exp2();
-        // The std of the sampler is never below what is accounted for.
+        // The std of the sampler is never below the accounted one.
         let (sampler, steps) = match noise.get() > 0.0 {
             true => {
                 let (sampler, steps) = sampler_of_std(steps).map_err(|error| {
@@ -101,8 +101,8 @@ impl Aggregator {
             }
             false => (None, 0.0),
         };
-        // Of the caller's rounds this knows the noise alone: how devices are drawn is accounted by
-        // the caller.
+        // Only the noise of the caller's rounds is known here. The caller accounts for the sampling
+        // of devices.
         let event = PrivacyEvent::new(
             EventMechanism::DiscreteGaussian {
                 noise_multiplier: noise,
@@ -134,16 +134,16 @@ impl Aggregator {
         })
     }
 
-    /// The cohort of the round in progress, in ascending order: each of `devices` independently
-    /// with probability `sampling_rate`, by the sampler of simulations and fleets. It follows from
-    /// the root and the number of the round, so that a second call has the same devices.
+    /// Draws the cohort of the round in progress, in ascending order: each of `devices`
+    /// independently with probability `sampling_rate`, with the sampler of simulations and fleets.
+    /// It depends only on root and round number, so a second call returns the same devices.
     fn draw(&self, devices: u32, sampling_rate: f64) -> PyResult<Vec<u32>> {
         let rate = SamplingRate::new(sampling_rate).map_err(value_error)?;
         let sampling = Sampling::poisson(devices, rate).map_err(value_error)?;
         Ok(draw_cohort(&sampling, &self.root, self.rounds()))
     }
 
-    /// Adds the update of a device, which is checked: the sum of its squares is at most
+    /// Adds the update of a device after checking that the sum of its squares is at most
     /// 4^grid_bits.
     fn add(&self, device: u32, integers: PyReadonlyArray1<'_, i32>) -> PyResult<()> {
         let integers: Vec<i64> = integers.as_array().iter().map(|q| i64::from(*q)).collect();
@@ -163,7 +163,7 @@ impl Aggregator {
             ))
         })?;
         let mut round = self.round.lock().unwrap_or_else(PoisonError::into_inner);
-        // Twice the update would be twice the sensitivity.
+        // Adding the update twice would double the sensitivity.
         if !round.devices.insert(device) {
             return Err(value_error(format!(
                 "device {device} sent a second update in round {}",
@@ -174,7 +174,7 @@ impl Aggregator {
         Ok(())
     }
 
-    /// The sum with noise, over `denominator`; the next round begins.
+    /// Returns the sum with noise, divided by `denominator`, and starts the next round.
     fn release<'py>(
         &self,
         py: Python<'py>,
@@ -191,7 +191,7 @@ impl Aggregator {
             let ended = std::mem::replace(&mut *round, next);
             let at = ReleaseAt {
                 number: ended.number,
-                // Used by releases of single steps alone.
+                // Only releases of single steps use it.
                 learning_rate: 1.0,
                 cohort_size: ended.devices.len(),
             };
@@ -201,7 +201,7 @@ impl Aggregator {
         Ok(PyArray1::from_vec(py, released))
     }
 
-    /// Rounds that were released.
+    /// Number of released rounds.
     #[getter]
     fn rounds(&self) -> u32 {
         let round = self.round.lock().unwrap_or_else(PoisonError::into_inner);

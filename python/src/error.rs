@@ -1,4 +1,4 @@
-//! Errors of the crates as Python's exceptions: the sentence stays, the type is Python's.
+//! Errors of the crates as Python exceptions: the message stays, and the type is Python's.
 
 use std::fmt::Display;
 use std::io::ErrorKind;
@@ -10,12 +10,12 @@ use smolfed::data::DataError;
 use smolfed::run::RunError;
 use smolfed::run_files::error::RunDirError;
 
-/// A value that is refused.
+/// Converts the error for a refused value.
 pub(crate) fn value_error(error: impl Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// An experiment that is refused.
+/// Converts the error for a refused experiment.
 pub(crate) fn config_error(error: ConfigError) -> PyErr {
     match error {
         ConfigError::Missing { .. } => PyFileNotFoundError::new_err(error.to_string()),
@@ -24,7 +24,7 @@ pub(crate) fn config_error(error: ConfigError) -> PyErr {
     }
 }
 
-/// A run that was refused, or failed.
+/// Converts the error of a run that was refused or failed.
 pub(crate) fn run_error(error: RunError) -> PyErr {
     let is_missing = match &error {
         RunError::Data(DataError::NotFound { .. }) => true,
@@ -38,7 +38,7 @@ pub(crate) fn run_error(error: RunError) -> PyErr {
     }
 }
 
-/// A run directory that is not there, or not one.
+/// Converts the error for a path that is missing, or not a run directory.
 pub(crate) fn run_dir_error(error: RunDirError) -> PyErr {
     match &error {
         RunDirError::NotARun { .. } => PyFileNotFoundError::new_err(error.to_string()),

@@ -1,4 +1,4 @@
-//! Tables of pandas and polars: their cells as text, read by the code that reads files.
+//! Tables of pandas and polars. Their cells are text, read by the code that reads files.
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -15,26 +15,26 @@ use toml::{Table, Value};
 use crate::error::value_error;
 use crate::keys;
 
-/// What errors and remarks name in the place of a file.
+/// Name in errors and remarks, instead of a file's.
 pub(crate) const ORIGIN: &str = "the frame";
 
-/// Columns by their names, each with its cells as text.
+/// Columns by name, each with its cells as text.
 pub(crate) type Cells = Vec<(String, Vec<String>)>;
 
-/// What a frame is to be read as, in a dictionary.
+/// Instructions for reading a frame, in a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Reading<'py> {
     label: String,
     groups: Option<String>,
     task: String,
-    /// The categories of columns that are declared to have some, whatever their names look like.
+    /// Categories of columns that declare them, whatever their names look like.
     categories: Vec<(String, Vec<String>)>,
-    /// Keys of `[data]` that take the place of what is suggested.
+    /// Keys of `[data]` that replace the suggested ones.
     keys: Bound<'py, PyDict>,
 }
 
-/// The samples of a frame: numbers, and what a model needs of other cells.
+/// The samples of a frame: numbers, and what a model needs to read other cells.
 #[pyclass(frozen, module = "smolfed._native", name = "Table")]
 pub(crate) struct FrameTable {
     data: Dataset,
@@ -42,7 +42,7 @@ pub(crate) struct FrameTable {
     remarks: Vec<String>,
 }
 
-/// Reads the columns as `smolfed init` proposes to read those of a file.
+/// Reads the columns as `smolfed init` proposes for the columns of a file.
 #[pyfunction]
 pub(crate) fn read_frame(
     py: Python<'_>,
@@ -65,7 +65,7 @@ pub(crate) fn read_frame(
     py.detach(|| FrameTable::read(&frame, &choices, reading.categories, keys))
 }
 
-/// A table of these cells.
+/// Returns a table of these cells.
 ///
 /// # Errors
 /// `ValueError` for columns of different lengths.
@@ -73,12 +73,12 @@ pub(crate) fn frame(columns: Cells) -> PyResult<Frame> {
     Frame::new(columns).map_err(at_frame)
 }
 
-/// An error about the frame.
+/// Returns an error about the frame.
 fn at_frame(error: impl std::fmt::Display) -> PyErr {
     value_error(format!("{ORIGIN}: {error}"))
 }
 
-/// The error of a suggestion, with arguments in the place of flags.
+/// Converts the error of a suggestion, with arguments instead of flags.
 pub(crate) fn suggestion_error(error: SuggestionError) -> PyErr {
     match error {
         SuggestionError::NoLabel { columns } => at_frame(format!(
@@ -114,13 +114,13 @@ impl FrameTable {
         })
     }
 
-    /// The samples.
+    /// Returns the samples.
     pub(crate) fn dataset(&self) -> Dataset {
         self.data.clone()
     }
 }
 
-/// The meaning of the columns.
+/// Returns the meaning of the columns.
 fn columns(
     profile: &Profile,
     suggestion: &Suggestion,
@@ -129,7 +129,7 @@ fn columns(
 ) -> PyResult<Columns> {
     let section = DataSection::of_columns(TableFormat::Csv, ORIGIN, profile, suggestion);
     let mut table: Table = section.text.parse().map_err(at_frame)?;
-    // Only classes that are declared are known: others are those of the rows.
+    // Only declared classes are known beforehand. Others are taken from the rows.
     for key in ["classes", "classes_are_public"] {
         table.remove(key);
     }
@@ -161,7 +161,7 @@ fn columns(
 
 #[pymethods]
 impl FrameTable {
-    /// The number of each row's class; `None` for values.
+    /// Returns the class index of each row, or `None` for values.
     #[getter]
     fn labels<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<u16>>> {
         match self.data.targets() {
@@ -170,31 +170,31 @@ impl FrameTable {
         }
     }
 
-    /// Rows and features.
+    /// Returns the numbers of rows and features.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.data.len(), self.data.feature_count())
     }
 
-    /// The names of the features.
+    /// Returns the names of the features.
     #[getter]
     fn feature_names(&self) -> Vec<String> {
         self.data.names().features.clone()
     }
 
-    /// Devices; 0 where each row is one.
+    /// Returns the number of devices, or 0 if each row is a device.
     #[getter]
     fn device_count(&self) -> usize {
         self.data.groups().map_or(0, |groups| groups.names().len())
     }
 
-    /// The columns that are left out with the reasons, in a sentence.
+    /// Returns the omitted columns with the reasons, in a sentence.
     #[getter]
     fn left_out(&self) -> Option<String> {
         self.left_out.clone()
     }
 
-    /// What the owner may not expect of how cells were read, as sentences.
+    /// Returns sentences on readings of cells that the owner may not expect.
     #[getter]
     fn remarks(&self) -> Vec<String> {
         self.remarks.clone()

@@ -1,14 +1,14 @@
-//! Keys of experiments: dictionaries as tables of TOML, and the other way round.
+//! Keys of experiments: converts between dictionaries and TOML tables.
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 use toml::{Table, Value};
 
-/// A dictionary as a table of TOML.
+/// Converts a dictionary to a TOML table.
 ///
 /// # Errors
-/// `TypeError` for what has no form in TOML.
+/// `TypeError` for values without a form in TOML.
 pub(crate) fn table(dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
     table_below("", dictionary)
 }
@@ -19,7 +19,7 @@ fn table_below(above: &str, dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
         let key: String = key.extract().map_err(|_| {
             PyTypeError::new_err(format!("the key {key} of the experiment is no text"))
         })?;
-        // TOML has no null: the key is not set.
+        // TOML has no null, so the key is not set.
         if !value.is_none() {
             let name = match above {
                 "" => key.clone(),
@@ -31,10 +31,10 @@ fn table_below(above: &str, dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
     Ok(table)
 }
 
-/// A value in TOML. `key` names it in errors.
+/// Converts a value to TOML. `key` names it in errors.
 ///
 /// # Errors
-/// `TypeError` for what has no form in TOML.
+/// `TypeError` for values without a form in TOML.
 pub(crate) fn value_of(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     if value.is_instance_of::<PyBool>() {
         return Ok(Value::Boolean(value.extract()?));
@@ -55,7 +55,7 @@ pub(crate) fn value_of(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
         let items = value.try_iter()?.map(|item| value_of(key, &item?));
         return Ok(Value::Array(items.collect::<PyResult<_>>()?));
     }
-    // Numbers of NumPy, and paths.
+    // NumPy numbers and paths.
     if value.hasattr("item")? {
         return value_of(key, &value.call_method0("item")?);
     }
@@ -68,10 +68,10 @@ pub(crate) fn value_of(key: &str, value: &Bound<'_, PyAny>) -> PyResult<Value> {
     )))
 }
 
-/// A table of TOML as a dictionary.
+/// Converts a TOML table to a dictionary.
 ///
 /// # Errors
-/// Those of Python.
+/// Returns errors of Python.
 pub(crate) fn dictionary(py: Python<'_>, table: Table) -> PyResult<Bound<'_, PyDict>> {
     let keys = PyDict::new(py);
     for (key, value) in table {

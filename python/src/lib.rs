@@ -1,20 +1,20 @@
-//! The native part of the Python package `smolfed`: thin over the Rust crates.
+//! The native part of the Python package `smolfed`, a thin layer over the Rust crates.
 //!
 //! Python imports it as `smolfed._native`. Names, documentation, defaults and conversions that
-//! Python does as well are in `package/smolfed/`; here is what must be Rust: types of the
-//! accountants, samples, and runs.
+//! Python can do are in `package/smolfed/`. This crate has only the parts that must be Rust: types
+//! of the accountants, samples, and runs.
 //!
-//! | file | what it binds |
+//! | file | bindings |
 //! | --- | --- |
 //! | `accounting/` | events, accountants, calibration, trade-off curves, strategies, ledgers |
-//! | `samples.rs` | arrays of NumPy as samples of devices |
+//! | `samples.rs` | NumPy arrays as samples of devices |
 //! | `frame.rs` | tables of pandas and polars as samples |
-//! | `proposal.rs` | what `smolfed init` proposes, and experiments as text |
+//! | `proposal.rs` | proposals of `smolfed init`, and experiments as text |
 //! | `keys.rs` | keys of experiments, between dictionaries and TOML |
-//! | `run/` | experiments, runs and what they leave |
+//! | `run/` | experiments, runs and their results |
 //! | `model.rs` | trained models and their predictions |
 //! | `aggregate.rs` | the integer path for coordinators in Python |
-//! | `error.rs` | errors of the crates as Python's exceptions, with the same sentences |
+//! | `error.rs` | errors of the crates as Python exceptions, with the same messages |
 
 mod accounting;
 mod aggregate;

@@ -17,9 +17,9 @@ use crate::error::value_error;
 use crate::frame::{Cells, ORIGIN, frame};
 use crate::samples::Rows;
 
-/// A class, and the arguments that make an object of it again.
+/// A class, and the arguments that recreate an object of it.
 type Reduced = (Py<PyAny>, (String, Vec<f32>));
-/// The number of each row's class, and figures, one row each.
+/// The class index of each row, and figures, one row each.
 type Predicted<'py> = (Bound<'py, PyArray1<u32>>, Bound<'py, PyArray2<f64>>);
 
 /// The shared model of a run.
@@ -28,8 +28,8 @@ pub(crate) struct Model(pub(crate) TrainedModel);
 
 #[pymethods]
 impl Model {
-    /// A model from the text of `preprocessing.json` and its parameters, as `__reduce__` gives
-    /// them.
+    /// Creates a model from the text of `preprocessing.json` and its parameters, as returned by
+    /// `__reduce__`.
     #[new]
     fn restore(preprocessing: &str, parameters: Vec<f32>) -> PyResult<Self> {
         let preprocessing = serde_json::from_str(preprocessing).map_err(value_error)?;
@@ -44,28 +44,28 @@ impl Model {
         Ok((class, (model.preprocessing.to_json(), parameters)))
     }
 
-    /// The text of `preprocessing.json`.
+    /// Returns the text of `preprocessing.json`.
     #[getter]
     fn preprocessing(&self) -> String {
         self.0.preprocessing.to_json()
     }
 
-    /// The tensors by their names, in the shapes of `model.safetensors`.
+    /// Returns the tensors by name, in the shapes of `model.safetensors`.
     fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let parameters = self.0.parameters().map_err(value_error)?;
         tensors(py, &self.0.task().layout(), parameters)
     }
 
-    /// For classes: the number of each row's class, and probabilities, one row each. For values:
-    /// nothing, and the values as a column.
+    /// Predicts rows. For classes, returns each row's class index, and probabilities, one row each.
+    /// For values, returns an empty array, and the values as a column.
     fn predict<'py>(&self, py: Python<'py>, rows: Rows<'py>) -> PyResult<Predicted<'py>> {
         let (features, width) = (rows.numbers(), rows.width());
         let found = py.detach(|| self.0.predict_rows(features, width));
         arrays(py, found.map_err(value_error)?)
     }
 
-    /// As [`Self::predict`] for columns of cells, which are found by their names. Also says how
-    /// many rows have a category that the model does not know, unless these are refused.
+    /// Like [`Self::predict`] for columns of cells, which are matched by name. Also returns the
+    /// number of rows with a category unknown to the model, unless these are refused.
     fn predict_frame<'py>(
         &self,
         py: Python<'py>,
@@ -87,7 +87,7 @@ impl Model {
         Ok((arrays(py, found)?, unknown))
     }
 
-    /// As [`Self::assess`] for columns of cells, of which one has the targets.
+    /// Like [`Self::assess`] for columns of cells, one of which has the targets.
     fn assess_frame(
         &self,
         py: Python<'_>,
@@ -106,7 +106,8 @@ impl Model {
         Ok((serde_json::to_string(&found).map_err(value_error)?, unknown))
     }
 
-    /// The scores of rows, one row each: for classes, logits, or that of the second of two.
+    /// Returns the scores of rows, one row each: for classes, the logits, or for two classes the
+    /// logit of the second.
     fn scores<'py>(&self, py: Python<'py>, rows: Rows<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let (features, width) = (rows.numbers(), rows.width());
         let found = py.detach(|| self.0.score_rows(features, width));
@@ -116,8 +117,8 @@ impl Model {
         scores.reshape([rows, outputs])
     }
 
-    /// The figures of `smolfed evaluate`, as JSON. For classes `labels` has the name of each row's,
-    /// otherwise `values` has its value.
+    /// Returns the figures of `smolfed evaluate`, as JSON. For classes, `labels` names each row's
+    /// class. Otherwise `values` has its value.
     fn assess(
         &self,
         py: Python<'_>,
@@ -137,7 +138,7 @@ impl Model {
         serde_json::to_string(&found.map_err(value_error)?).map_err(value_error)
     }
 
-    /// The bytes that `smolfed export` writes.
+    /// Returns the bytes that `smolfed export` writes.
     fn export<'py>(&self, py: Python<'py>, format: &str) -> PyResult<Bound<'py, PyBytes>> {
         let found = Format::named(format).ok_or_else(|| {
             let names = Format::ALL.map(|format| format!("{:?}", format.name()));
@@ -151,7 +152,7 @@ impl Model {
     }
 }
 
-/// How rows of a frame are read.
+/// Returns the options for reading rows of a frame.
 fn options(target: Option<&str>, refuse_unknown: bool) -> Options<'_> {
     Options {
         has_targets: target.is_some(),
@@ -166,7 +167,7 @@ fn options(target: Option<&str>, refuse_unknown: bool) -> Options<'_> {
     }
 }
 
-/// Predictions as arrays.
+/// Converts predictions to arrays.
 fn arrays(py: Python<'_>, found: Vec<Prediction>) -> PyResult<Predicted<'_>> {
     let (mut classes, mut figures) = (Vec::new(), Vec::new());
     for prediction in found {
@@ -188,10 +189,10 @@ fn arrays(py: Python<'_>, found: Vec<Prediction>) -> PyResult<Predicted<'_>> {
     Ok((PyArray1::from_vec(py, classes), figures))
 }
 
-/// Parameters as arrays by their names.
+/// Converts parameters to arrays by name.
 ///
 /// # Errors
-/// Those of Python.
+/// Returns errors of Python.
 pub(crate) fn tensors<'py>(
     py: Python<'py>,
     layout: &[smolfed::layout::TensorLayout],
@@ -200,7 +201,7 @@ pub(crate) fn tensors<'py>(
     let named = PyDict::new(py);
     let mut rest = parameters;
     for tensor in layout {
-        // What devices keep to themselves is not there.
+        // Parameters that stay on devices are missing here.
         let Some((values, after)) = rest.split_at_checked(tensor.length()) else {
             break;
         };

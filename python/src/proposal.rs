@@ -1,4 +1,4 @@
-//! What `smolfed init` proposes, and experiments as text.
+//! Proposals of `smolfed init`, and experiments as text.
 
 use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use crate::error::{config_error, value_error};
 use crate::frame::{Cells, frame, suggestion_error};
 use crate::keys::dictionary;
 
-/// What is said about the columns, in a dictionary.
+/// Statements about the columns, in a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Said {
@@ -48,7 +48,8 @@ impl Said {
     }
 }
 
-/// The experiment for a file, a folder or a known set; also the remarks about the data.
+/// Proposes an experiment for a file, a folder or a known data set. Also returns the remarks about
+/// the data.
 #[pyfunction]
 pub(crate) fn propose(py: Python<'_>, data: String, said: Said) -> PyResult<(String, Vec<String>)> {
     let request = Request {
@@ -61,7 +62,7 @@ pub(crate) fn propose(py: Python<'_>, data: String, said: Said) -> PyResult<(Str
     Ok((found.map_err(proposal_error)?, remarks))
 }
 
-/// The experiment for the columns of a frame; also the remarks about them.
+/// Proposes an experiment for the columns of a frame. Also returns the remarks about them.
 #[pyfunction]
 pub(crate) fn propose_frame(
     py: Python<'_>,
@@ -87,7 +88,7 @@ fn proposal_error(error: ProposalError) -> PyErr {
     }
 }
 
-/// The keys of a text in TOML, as a dictionary.
+/// Returns the keys of a TOML text, as a dictionary.
 #[pyfunction]
 pub(crate) fn read_toml<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
     let table: Table = text

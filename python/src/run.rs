@@ -1,7 +1,7 @@
-//! Runs: prepared, trained on a thread of their own, and what they leave.
+//! Runs: their preparation, their training on a separate thread, and their results.
 //!
-//! The thread that called waits without the interpreter and looks for signals, so that Ctrl-C stops
-//! a run after its round, and so that several runs can go on at once.
+//! The calling thread waits without the interpreter and polls for signals, so that Ctrl-C stops a
+//! run after its round, and so that several runs can proceed at once.
 
 mod config;
 mod job;

@@ -1,4 +1,4 @@
-//! Samples: arrays of NumPy, copied once into the form in which devices train on them.
+//! Samples: NumPy arrays, copied once into the form for training on devices.
 
 use numpy::{PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::PyTypeError;
@@ -32,7 +32,7 @@ impl<'py> FromPyObject<'_, 'py> for Rows<'py> {
 }
 
 impl Rows<'_> {
-    /// Features a row.
+    /// Features per row.
     pub(crate) fn width(&self) -> usize {
         match self {
             Self::Singles(rows) => rows.as_array().ncols(),
@@ -41,10 +41,10 @@ impl Rows<'_> {
         }
     }
 
-    /// All features as numbers, row after row.
+    /// Returns all features as numbers, row after row.
     pub(crate) fn numbers(&self) -> Vec<f32> {
         match self {
-            // Not the slice of `rows`, which is there for Fortran's order as well.
+            // Not the slice of `rows`, which also exists in Fortran order.
             Self::Singles(rows) => match rows.as_array().as_slice() {
                 Some(slice) => slice.to_vec(),
                 None => rows.as_array().iter().copied().collect(),
@@ -54,7 +54,7 @@ impl Rows<'_> {
         }
     }
 
-    /// All features; bytes stay bytes.
+    /// Returns all features. Bytes stay bytes.
     fn features(&self) -> Features {
         match self {
             Self::Bytes(rows) => Features::of_bytes(rows.as_array().iter().copied().collect()),
@@ -63,7 +63,7 @@ impl Rows<'_> {
     }
 }
 
-/// What `smolfed.Federation` holds.
+/// The contents of `smolfed.Federation`.
 #[derive(FromPyObject)]
 pub(crate) enum Source<'py> {
     Frame(PyRef<'py, FrameTable>),
@@ -71,10 +71,10 @@ pub(crate) enum Source<'py> {
 }
 
 impl Source<'_> {
-    /// The data set, and how many of its rows, the last ones, are the test part.
+    /// Returns the data set and the number of its last rows that form the test part.
     ///
     /// # Errors
-    /// `ValueError` for samples that nothing can be learned from.
+    /// `ValueError` for samples from which nothing can be learned.
     pub(crate) fn dataset(&self) -> PyResult<(Dataset, usize)> {
         match self {
             Self::Frame(table) => Ok((table.dataset(), 0)),
@@ -88,25 +88,25 @@ impl Source<'_> {
 #[pyo3(from_item_all)]
 pub(crate) struct Samples<'py> {
     features: Rows<'py>,
-    /// The number of each row's class.
+    /// The class index of each row.
     labels: Option<PyReadonlyArray1<'py, u32>>,
     class_count: usize,
     /// The value of each row, for regression.
     values: Option<PyReadonlyArray1<'py, f64>>,
-    /// The number of each row's device.
+    /// The device index of each row.
     devices: Option<PyReadonlyArray1<'py, u32>>,
     device_names: Vec<String>,
     feature_names: Vec<String>,
     class_names: Vec<String>,
-    /// Rows of the test part, the last ones.
+    /// Number of rows in the test part, which are the last ones.
     test_rows: usize,
 }
 
 impl Samples<'_> {
-    /// The data set: the only copy of the features.
+    /// Creates the data set, with the only copy of the features.
     ///
     /// # Errors
-    /// `ValueError` for samples that nothing can be learned from.
+    /// `ValueError` for samples from which nothing can be learned.
     fn dataset(&self) -> PyResult<Dataset> {
         self.checked()
             .map_err(|error| value_error(format!("the samples in memory: {error}")))

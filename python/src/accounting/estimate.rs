@@ -7,11 +7,11 @@ use super::event::{Event, unwrapped};
 use super::release::DeltaArgument;
 use crate::error::value_error;
 
-/// ε at a δ, what kind of claim it is, and who says so.
+/// ε at a δ, with the kind of claim and the accountant behind it.
 #[pyclass(frozen, module = "smolfed.accounting")]
 pub(crate) struct Estimate(pub(crate) smolfed_accounting::Estimate);
 
-/// The accountant of this name; the tightest sound one for `events` without a name.
+/// Returns the accountant with this name, or without a name the tightest sound one for `events`.
 ///
 /// # Errors
 /// `ValueError` for an unknown name.
@@ -22,7 +22,7 @@ pub(crate) fn accountant(name: Option<&str>, events: &[PrivacyEvent]) -> PyResul
     }
 }
 
-/// The ε of the composition of `events`.
+/// Computes the ε of the composition of `events`.
 #[pyfunction]
 pub(crate) fn estimate(
     py: Python<'_>,

@@ -11,20 +11,20 @@ use crate::error::value_error;
 #[derive(Clone, PartialEq)]
 pub(crate) struct Event(pub(crate) PrivacyEvent);
 
-/// The event that keyword arguments describe.
+/// Returns the event that the keyword arguments describe.
 #[pyfunction]
 pub(crate) fn event(release: Release) -> PyResult<Event> {
     release.event().map(Event)
 }
 
-/// Events from a JSON list in the form of `privacy.ledger`.
+/// Reads events from a JSON list in the form of `privacy.ledger`.
 #[pyfunction]
 pub(crate) fn events_from_json(text: &str) -> PyResult<Vec<Event>> {
     let events: Vec<PrivacyEvent> = serde_json::from_str(text).map_err(value_error)?;
     Ok(events.into_iter().map(Event).collect())
 }
 
-/// The events in a list.
+/// Returns the events in a list.
 pub(crate) fn unwrapped(events: &[Event]) -> Vec<PrivacyEvent> {
     events.iter().map(|event| event.0).collect()
 }
@@ -79,18 +79,18 @@ impl Event {
         self.0.devices_per_user.get()
     }
 
-    /// The same for another number of rounds.
+    /// Returns the event with another number of rounds.
     fn with_rounds(&self, rounds: u64) -> Self {
         Self(self.0.with_count(rounds))
     }
 
-    /// The same with another amount of noise.
+    /// Returns the event with another amount of noise.
     fn with_noise_multiplier(&self, noise_multiplier: f64) -> PyResult<Self> {
         let noise = NoiseMultiplier::new(noise_multiplier).map_err(value_error)?;
         Ok(Self(self.0.with_noise_multiplier(noise)))
     }
 
-    /// The text form of ledgers.
+    /// Returns the text form used in ledgers.
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&self.0).map_err(value_error)
     }

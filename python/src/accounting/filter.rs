@@ -1,4 +1,4 @@
-//! What is proved if rounds are chosen, or stopped, in view of earlier ones.
+//! Guarantees for rounds that are chosen, or stopped, depending on earlier ones.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use super::event::{Event, unwrapped};
 use super::release::DeltaArgument;
 use crate::error::value_error;
 
-/// A budget for rounds that are chosen as one goes along.
+/// A budget for adaptively chosen rounds.
 #[pyclass(frozen, module = "smolfed.accounting")]
 pub(crate) struct Filter(Mutex<RenyiFilter>);
 
@@ -27,7 +27,7 @@ impl Filter {
         self.filter().admits(&event.0).map_err(value_error)
     }
 
-    /// Charges an event, before it is released.
+    /// Charges an event before its release.
     fn charge(&self, event: Event) -> PyResult<()> {
         self.filter().charge(&event.0).map_err(value_error)
     }
@@ -40,12 +40,12 @@ impl Filter {
 
 impl Filter {
     fn filter(&self) -> std::sync::MutexGuard<'_, RenyiFilter> {
-        // A charge is one assignment: nothing is half done.
+        // A charge is a single assignment, so it cannot be left half done.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The reading of an odometer after `events`.
+/// Returns the reading of an odometer after `events`.
 #[pyfunction]
 pub(crate) fn odometer(events: Vec<Event>, delta: DeltaArgument) -> PyResult<f64> {
     let events = unwrapped(&events);

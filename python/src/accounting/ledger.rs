@@ -10,7 +10,7 @@ use smolfed_accounting::PrivacyUnit;
 use super::event::Event;
 use crate::error::value_error;
 
-/// The events of one unit in a ledger, the number of its runs, and its conditions, each as JSON.
+/// Reads the events of one unit in a ledger, its number of runs and its conditions, as JSON.
 #[pyfunction]
 pub(crate) fn read_ledger(path: PathBuf, unit: &str) -> PyResult<(Vec<Event>, usize, Vec<String>)> {
     let unit = match unit {

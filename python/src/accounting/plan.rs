@@ -1,4 +1,4 @@
-//! Calibration: the noise, the rounds or the cohort for a target ε.
+//! Calibration of the noise, the rounds or the cohort size for a target ε.
 
 use pyo3::prelude::*;
 use smolfed_accounting::{CalibrationError, CalibrationProblem, Epsilon};
@@ -8,7 +8,7 @@ use super::event::{Event, unwrapped};
 use super::release::DeltaArgument;
 use crate::error::value_error;
 
-/// A target, and what is planned under it, in a dictionary.
+/// A target and the release planned under it, in a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Target {
@@ -20,7 +20,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Looks for something without holding the interpreter.
+    /// Runs a search without holding the interpreter.
     fn search<T: Send>(
         &self,
         py: Python<'_>,
@@ -39,19 +39,19 @@ impl Target {
     }
 }
 
-/// The least noise multiplier that keeps ε at or below the target.
+/// Finds the least noise multiplier that keeps ε at or below the target.
 #[pyfunction]
 pub(crate) fn noise_multiplier(py: Python<'_>, target: Target) -> PyResult<f64> {
     target.search(py, |problem| Ok(problem.noise_multiplier()?.value.get()))
 }
 
-/// The largest number of rounds.
+/// Finds the largest number of rounds.
 #[pyfunction]
 pub(crate) fn rounds(py: Python<'_>, target: Target) -> PyResult<u64> {
     target.search(py, |problem| Ok(problem.rounds()?.value))
 }
 
-/// The largest cohort, its expected size for Poisson sampling.
+/// Finds the largest cohort size, or the largest expected size for Poisson sampling.
 #[pyfunction]
 pub(crate) fn cohort_size(py: Python<'_>, target: Target) -> PyResult<u32> {
     let size = target.search(py, |problem| Ok(problem.cohort()?.value.expected_cohort()))?;

@@ -1,4 +1,4 @@
-//! What a release is, as Python's keyword arguments say it.
+//! Releases, as described by Python's keyword arguments.
 
 use pyo3::prelude::*;
 use smolfed_accounting::correlated::Participation;
@@ -28,10 +28,10 @@ pub(crate) struct Release {
 }
 
 impl Release {
-    /// The event.
+    /// Returns the event.
     ///
     /// # Errors
-    /// `ValueError` for the first argument that is missing, superfluous or out of range.
+    /// `ValueError` for the first missing, superfluous or out-of-range argument.
     pub(crate) fn event(&self) -> PyResult<PrivacyEvent> {
         let noise_multiplier = NoiseMultiplier::new(self.noise_multiplier).map_err(value_error)?;
         let mechanism = match self.mechanism.as_str() {
@@ -77,9 +77,9 @@ impl Release {
         event.map_err(value_error)
     }
 
-    /// How devices are drawn.
+    /// Returns the sampling scheme of devices.
     fn sampling(&self) -> PyResult<Sampling> {
-        // Without a number, the least that the event can be about: nothing else depends on it.
+        // Without a number, uses the smallest possible one. Nothing else depends on it.
         let devices = self.devices.unwrap_or(self.devices_per_user.max(1));
         let has_size = self.sampling_rate.is_some() || self.cohort_size.is_some();
         let scheme = match &self.sampling {
@@ -129,7 +129,7 @@ impl Release {
         })
     }
 
-    /// τ of Poisson sampling.
+    /// Returns τ of Poisson sampling.
     fn rate(&self) -> PyResult<SamplingRate> {
         let rate = match (self.sampling_rate, self.cohort_size) {
             (Some(_), Some(_)) => return Err(two_sizes()),
@@ -144,7 +144,7 @@ impl Release {
         SamplingRate::new(rate).map_err(value_error)
     }
 
-    /// S of uniform sampling.
+    /// Returns S of uniform sampling.
     fn size(&self) -> PyResult<u32> {
         match (self.sampling_rate, self.cohort_size) {
             (Some(_), Some(_)) => Err(two_sizes()),
@@ -179,10 +179,10 @@ pub(crate) enum DeltaArgument {
 }
 
 impl DeltaArgument {
-    /// δ of events about so many devices, if that is known.
+    /// Returns δ for events about this number of devices, if it is known.
     ///
     /// # Errors
-    /// `ValueError` for anything that is none.
+    /// `ValueError` for an invalid δ.
     pub(crate) fn resolve(&self, events: &[PrivacyEvent]) -> PyResult<Delta> {
         let devices = || {
             events
@@ -199,7 +199,7 @@ impl DeltaArgument {
     }
 }
 
-/// (k, b) participation from Python's numbers.
+/// Returns (k, b) participation from Python's numbers.
 ///
 /// # Errors
 /// `ValueError` for a number outside its range.

@@ -12,16 +12,16 @@ use crate::error::value_error;
 /// A statement for Python: as JSON, in words and in one line.
 pub(crate) type StatementParts = (String, String, String);
 
-/// The parts of a statement.
+/// Returns the parts of a statement.
 ///
 /// # Errors
-/// `ValueError` if it has no JSON form, which it has.
+/// `ValueError` if the statement has no JSON form, which cannot happen.
 pub(crate) fn parts(statement: &PrivacyStatement) -> PyResult<StatementParts> {
     let json = serde_json::to_string(statement).map_err(value_error)?;
     Ok((json, statement.in_words(), statement.in_one_line()))
 }
 
-/// The statement for events under conditions, each as JSON.
+/// Returns the statement for events under conditions, each as JSON.
 #[pyfunction]
 pub(crate) fn statement(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Correlated noise: what a server applies to the sums of rounds before it adds noise.
+//! Correlated noise: the matrix that a server applies to the sums of rounds before adding noise.
 
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -29,7 +29,7 @@ impl Strategy {
         sampling_rate: Option<f64>,
     ) -> PyResult<Self> {
         let kind: Family = family.parse().map_err(value_error)?;
-        // As many as are so far apart, unless fewer are promised.
+        // The most rounds that are this far apart, unless fewer are promised.
         let most = participations.unwrap_or(u32::MAX);
         let participation = participation(rounds, separation, most)?;
         if sampling_rate.is_some() && most < participation.max_participations() {
@@ -54,7 +54,7 @@ impl Strategy {
         })
     }
 
-    /// All rounds of a run with this noise.
+    /// Returns all rounds of a run with this noise as one event.
     fn event(
         &self,
         noise_multiplier: f64,
@@ -115,7 +115,7 @@ impl Strategy {
         PyArray1::from_vec(py, self.strategy.prefix_stds())
     }
 
-    /// The coefficients of C, 1 first; `None` for the tree, which has none.
+    /// Returns the coefficients of C, 1 first, or `None` for the tree, which has none.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyArray1<f64>>> {
         let StrategyKind::Toeplitz(toeplitz) = self.strategy.kind() else {

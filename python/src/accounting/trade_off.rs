@@ -15,7 +15,7 @@ pub(crate) struct TradeOff(smolfed_accounting::TradeOff);
 
 #[pymethods]
 impl TradeOff {
-    /// The curve of events.
+    /// Returns the curve of events.
     #[new]
     fn of_events(
         py: Python<'_>,
@@ -35,7 +35,7 @@ impl TradeOff {
         curve.map(Self).map_err(value_error)
     }
 
-    /// The curve of one (ε, δ).
+    /// Returns the curve of one (ε, δ).
     #[staticmethod]
     fn of_epsilon(epsilon: f64, delta: f64) -> PyResult<Self> {
         // False for NaN as well.
@@ -49,7 +49,7 @@ impl TradeOff {
         Ok(Self(smolfed_accounting::TradeOff::new(epsilon, delta)))
     }
 
-    /// The least false-negative rate at each false-positive rate.
+    /// Returns the least false-negative rate at each false-positive rate.
     fn false_negative_rate<'py>(
         &self,
         py: Python<'py>,
@@ -66,7 +66,7 @@ impl TradeOff {
         Ok(PyArray1::from_iter(py, curve))
     }
 
-    /// The largest advantage of any attack.
+    /// Returns the largest advantage of any attack.
     #[getter]
     fn advantage(&self) -> f64 {
         self.0.advantage()

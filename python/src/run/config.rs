@@ -11,7 +11,8 @@ use smolfed::suggested::{Suggested, norm_bound};
 use crate::error::{config_error, value_error};
 use crate::keys::{table, value_of};
 
-/// An experiment with all of its defaults, as TOML: of a path, a dictionary, or the built-in one.
+/// Returns an experiment with all its defaults, as TOML: from a path, a dictionary, or the built-in
+/// one.
 #[pyfunction]
 pub(crate) fn complete(
     experiment: &Bound<'_, PyAny>,
@@ -20,8 +21,8 @@ pub(crate) fn complete(
     load(experiment, overrides)?.to_toml().map_err(value_error)
 }
 
-/// Settings that suit so many devices and features, for defaults of the estimators: those of
-/// `smolfed init`, but for what follows from the samples of devices.
+/// Returns settings for this number of devices and features, as defaults of the estimators. They
+/// match `smolfed init`, except for settings that depend on the samples of devices.
 #[pyfunction]
 pub(crate) fn suggested(
     py: Python<'_>,
@@ -46,11 +47,11 @@ pub(crate) fn suggested(
     Ok(settings)
 }
 
-/// The experiment of a path or of a dictionary; `None` is the built-in one.
+/// Reads the experiment of a path or a dictionary. `None` is the built-in one.
 ///
 /// # Errors
-/// `FileNotFoundError` for a file that is not there; `ValueError` for anything else that is wrong
-/// with it; `TypeError` for what has no form in TOML.
+/// `FileNotFoundError` for a missing file, `ValueError` for any other problem with it, `TypeError`
+/// for values without a form in TOML.
 pub(crate) fn load(
     experiment: &Bound<'_, PyAny>,
     overrides: &Bound<'_, PyDict>,
@@ -76,8 +77,8 @@ pub(crate) fn load(
     let table = table(dictionary)?;
     let text = toml::to_string(&table).map_err(value_error)?;
     if changes.is_empty() {
-        // Errors about a text name its lines, and nobody has seen this one: with a change, they
-        // name keys.
+        // Errors about a text name its lines, but the user has not seen this text. With a change,
+        // they name keys.
         let rounds = table.get("rounds").cloned();
         changes.extend(rounds.map(|rounds| Override::new("rounds", rounds)));
     }

@@ -27,18 +27,18 @@ use super::step::{Failure, own};
 use crate::error::{run_error, value_error};
 use crate::samples::Source;
 
-/// How often the thread that called looks for signals.
+/// Interval at which the calling thread polls for signals.
 const LOOK_FOR_SIGNALS: Duration = Duration::from_millis(20);
 /// Time between checkpoints of runs with a directory.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(5);
-/// More threads than any machine has cores for.
+/// More threads than any machine has cores.
 const MAX_THREADS: usize = 1024;
 
-/// What is to be run, in a dictionary.
+/// The run to perform, in a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Job<'py> {
-    /// A path or a dictionary; of a run directory that is resumed, its path.
+    /// A path or a dictionary. For a resumed run, the path of its directory.
     experiment: Bound<'py, PyAny>,
     overrides: Bound<'py, PyDict>,
     samples: Option<Source<'py>>,
@@ -47,13 +47,13 @@ pub(crate) struct Job<'py> {
     threads: Option<usize>,
     /// Called with the number of rounds and the record of each as JSON.
     on_round: Option<Py<PyAny>>,
-    /// The server's step, if it is a function of Python.
+    /// The server's step, if it is a Python function.
     server_step: Option<Py<PyAny>>,
-    /// The arguments that a resumed run needs again, by their names.
+    /// The arguments that a resumed run needs again, by name.
     resume_with: Vec<String>,
 }
 
-/// Runs it; also the sentences of warnings about privacy, and one about a training that diverged.
+/// Runs the job. Also returns the warnings about privacy, and one about diverged training.
 #[pyfunction(name = "run")]
 pub(crate) fn run_job(
     py: Python<'_>,
@@ -83,7 +83,7 @@ pub(crate) fn run_job(
         let step = own(function, layout, Arc::clone(&stop), failure.clone());
         experiment = experiment.with_own_step(step);
     }
-    // Nothing is written before the experiment is known to be sound.
+    // Writes nothing before the experiment has been checked.
     let dir = match (dir, job.out) {
         (Some(dir), _) => Some(dir),
         (None, Some(out)) => Some(new_dir(&out, &experiment)?),
@@ -120,7 +120,7 @@ pub(crate) fn run_job(
     Ok((outcome, warnings, diverged))
 }
 
-/// The experiment, where its files are, and the directory that is resumed.
+/// Returns the experiment, the folder of its files, and the directory to resume.
 fn place(job: &Job<'_>) -> PyResult<(Config, DataFolders, Option<RunDir>)> {
     if job.resume {
         let path: PathBuf = job.experiment.extract()?;
@@ -147,7 +147,7 @@ fn prepare(
     run::prepare_on(config, federation, folders, Origin::Simulation)
 }
 
-/// Refuses a denoiser of the configuration beside a step that takes its place.
+/// Refuses a configured denoiser if a step function replaces it.
 fn refuse_two_denoisers(config: &Config) -> PyResult<()> {
     let key = match (config.server.smoothing_factor > 0.0, config.server.denoiser) {
         (true, _) => "server.smoothing_factor",
@@ -164,7 +164,7 @@ fn new_dir(out: &Path, experiment: &Experiment) -> PyResult<RunDir> {
     RunDir::create_for(Some(out), experiment.config()).map_err(value_error)
 }
 
-/// What a reader of the result may not expect.
+/// Returns warnings that a reader of the result may not expect.
 fn warnings(experiment: &Experiment, federation: &Federation) -> Vec<String> {
     let mut sentences = Vec::new();
     if experiment.config().privacy.epsilon == Some(f64::INFINITY) {
@@ -185,7 +185,7 @@ fn warnings(experiment: &Experiment, federation: &Federation) -> Vec<String> {
     sentences
 }
 
-/// The error that stopped a run, with how to go on.
+/// Returns the error that stopped a run, with instructions to continue.
 fn named(
     py: Python<'_>,
     error: PyErr,
@@ -202,7 +202,7 @@ fn named(
     PyKeyboardInterrupt::new_err(format!("stopped after {done} of {rounds} rounds{resume}"))
 }
 
-/// The call that continues a run, with the arguments that it needs again.
+/// Returns the call that continues a run, with the arguments that it needs again.
 fn resume_command(dir: &RunDir, needed: &[String]) -> String {
     let arguments: String = needed
         .iter()
@@ -226,7 +226,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Trains on a thread of its own, while this one waits and looks for signals.
+    /// Trains on a separate thread, while this one waits and polls for signals.
     fn execute(&self, py: Python<'_>, threads: usize) -> PyResult<RunResult> {
         let pool = ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(value_error)?;
@@ -241,7 +241,7 @@ impl Work<'_> {
             });
             while !is_done.load(Ordering::Acquire) && !trained.is_finished() {
                 py.detach(|| thread::park_timeout(LOOK_FOR_SIGNALS));
-                // Only the main thread of Python finds any.
+                // Only Python's main thread receives signals.
                 if let Err(error) = py.check_signals() {
                     self.failure.keep(error);
                     self.stop.store(true, Ordering::Relaxed);
@@ -264,7 +264,7 @@ impl Work<'_> {
         run::execute(self.experiment, self.federation, self.dir, control)
     }
 
-    /// Tells Python of a round.
+    /// Reports a round to Python.
     fn report(&self, record: &RoundRecord) {
         let Some(function) = self.on_round else {
             return;

@@ -1,4 +1,4 @@
-//! What a run leaves in memory. None of it holds samples of devices.
+//! The outcome of a run in memory. It holds no samples of devices.
 
 use std::path::PathBuf;
 
@@ -23,8 +23,8 @@ use crate::model::{Model, tensors};
 
 /// How a run ended: "done", "interrupted", "over-budget" or "gave-up", with the reason.
 type EndingParts = (String, Option<String>);
-/// What `__reduce__` gives, from which `restore` makes the same outcome: the input of the report as
-/// JSON, the model, the shared parameters, the names and shapes of their tensors, the number of
+/// The value of `__reduce__`, from which `restore` recreates the outcome: the input of the report
+/// as JSON, the model, the shared parameters, the names and shapes of their tensors, the number of
 /// devices, the ending and the directory.
 type Parts<'py> = (
     String,
@@ -36,7 +36,7 @@ type Parts<'py> = (
     Option<PathBuf>,
 );
 
-/// What a run leaves in memory.
+/// The outcome of a run in memory.
 #[pyclass(frozen, module = "smolfed._native")]
 pub(crate) struct Outcome {
     input: ReportInput,
@@ -48,7 +48,7 @@ pub(crate) struct Outcome {
     dir: Option<PathBuf>,
 }
 
-/// What the run in a directory has left.
+/// Loads the outcome of the run in a directory.
 #[pyfunction]
 pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
     let run = Run::open(&path).map_err(run_dir_error)?;
@@ -70,7 +70,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
         let dir = RunDir::open(&path)?;
         let mut input = ReportInput::read(&dir)?;
         input.statements = run.statements;
-        // A file that does not fit is an error; that a part stays on devices is none.
+        // A file that does not fit is an error. A part that stays on devices is not.
         match TrainedModel::open(&path, None) {
             Ok(_) | Err(InferenceError::NotShared { .. }) => {}
             Err(error) => return Err(error),
@@ -110,7 +110,7 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
     })
 }
 
-/// The shared model; `None` where a method shares none, or only a part of one.
+/// Returns the shared model, or `None` if the method shares none or only part of one.
 fn shared_model(
     py: Python<'_>,
     preprocessing: Preprocessing,
@@ -121,7 +121,7 @@ fn shared_model(
 }
 
 impl Outcome {
-    /// What `result` leaves.
+    /// Creates the outcome of `result`.
     pub(super) fn new(
         py: Python<'_>,
         experiment: &Experiment,
@@ -151,7 +151,7 @@ impl Outcome {
 
 #[pymethods]
 impl Outcome {
-    /// An outcome from what `__reduce__` gives.
+    /// Recreates an outcome from the value of `__reduce__`.
     #[new]
     fn restore(
         input: &str,
@@ -195,42 +195,42 @@ impl Outcome {
         Ok((slf.get_type().into_any().unbind(), parts))
     }
 
-    /// The complete experiment, as TOML.
+    /// Returns the complete experiment, as TOML.
     #[getter]
     fn config(&self) -> PyResult<String> {
         self.input.config.to_toml().map_err(value_error)
     }
 
-    /// The records of all rounds, as JSON.
+    /// Returns the records of all rounds, as JSON.
     #[getter]
     fn records(&self) -> PyResult<String> {
         serde_json::to_string(&self.input.records).map_err(value_error)
     }
 
-    /// The privacy statements.
+    /// Returns the privacy statements.
     #[getter]
     fn statements(&self) -> PyResult<Vec<StatementParts>> {
         self.input.statements.iter().map(parts).collect()
     }
 
-    /// All figures of the final model on held-out samples, as JSON.
+    /// Returns all figures of the final model on held-out samples, as JSON.
     #[getter]
     fn assessment(&self) -> PyResult<String> {
         serde_json::to_string(&self.input.assessment).map_err(value_error)
     }
 
-    /// The shared tensors by their names.
+    /// Returns the shared tensors by name.
     fn tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         tensors(py, &self.layout, &self.parameters)
     }
 
-    /// The shared model, if there is one that predicts.
+    /// Returns the shared model, if it can predict.
     #[getter]
     fn model(&self, py: Python<'_>) -> Option<Py<Model>> {
         self.model.as_ref().map(|model| model.clone_ref(py))
     }
 
-    /// The page about the run.
+    /// Returns the page about the run.
     fn report(&self, py: Python<'_>) -> String {
         py.detach(|| report::render(&self.input))
     }
@@ -241,13 +241,13 @@ impl Outcome {
         self.ending.clone()
     }
 
-    /// Devices of the federation.
+    /// Returns the number of devices in the federation.
     #[getter]
     fn device_count(&self) -> u32 {
         self.device_count
     }
 
-    /// The run directory.
+    /// Returns the run directory.
     #[getter]
     fn dir(&self) -> Option<PathBuf> {
         self.dir.clone()

@@ -1,4 +1,4 @@
-//! A server's step in Python: a function of arrays, on what was released.
+//! A server's step in Python: a function of arrays, applied to released values.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,26 +12,26 @@ use smolfed::server::{OwnStep, StepView};
 use crate::error::value_error;
 use crate::model::tensors;
 
-/// The first error of a function of Python; the run is then stopped.
+/// The first error of a Python function, which stops the run.
 #[derive(Clone, Default)]
 pub(super) struct Failure(Arc<Mutex<Option<PyErr>>>);
 
 impl Failure {
-    /// Keeps the first one.
+    /// Keeps the first error.
     pub(super) fn keep(&self, error: PyErr) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get_or_insert(error);
     }
 
-    /// The error, if there was one.
+    /// Returns the error, if any.
     pub(super) fn take(&self) -> Option<PyErr> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.take()
     }
 }
 
-/// The step that `function(model, update, noise_std, learning_rate)` is, which returns the next
-/// model: all tensors by their names. If it fails, the model stays as it is.
+/// Returns the step given by `function(model, update, noise_std, learning_rate)`, which returns the
+/// next model: all tensors by name. If it fails, the model is unchanged.
 pub(super) fn own(
     function: Py<PyAny>,
     layout: Vec<TensorLayout>,
@@ -50,7 +50,7 @@ pub(super) fn own(
     })
 }
 
-/// The parameters of the next model.
+/// Returns the parameters of the next model.
 fn next(
     py: Python<'_>,
     function: &Py<PyAny>,
