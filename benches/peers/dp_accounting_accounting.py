@@ -1,4 +1,4 @@
-"""A query of epsilon, or a calibration, by the privacy loss distributions of dp_accounting."""
+"""Queries epsilon, or calibrates, with the privacy loss distributions of dp_accounting."""
 
 import importlib.metadata
 import sys
@@ -15,7 +15,7 @@ def event(noise):
 
 
 def epsilon(noise, delta):
-    """By its default accountant for such events."""
+    """Epsilon by the default accountant for such events."""
     return pld.PLDAccountant().compose(event(noise)).get_epsilon(delta)
 
 

@@ -1,10 +1,10 @@
 """The reference round in NumPy: devices batched, products in BLAS, everything in place.
 
 Softmax regression, 5 epochs in batches of 10, weight decay, projection onto the ball of 0.3 after
-every step, sum, noise, smoothing, step. Fair to NumPy: float32 throughout, no copy but the gather
-of a batch, all memory allocated once, groups that fit the second-level cache, threads that share
-nothing. Less than smolfed does: noise from the fast float generator, no grid, no exact sum, no
-checks, no record.
+every step, sum, noise, smoothing, step. Fair to NumPy: float32 throughout, no copy except to gather
+a batch, all memory allocated once, groups that fit the second-level cache, threads that share
+nothing. It does less than smolfed: noise comes from the fast float generator, and there is no grid,
+exact sum, check or record.
 """
 
 from reference import BATCH, CLASSES, CLIP, DECAY, EPOCHS, FEATURES, GROUP, RATE, SAMPLES
@@ -13,7 +13,7 @@ import numpy as np
 
 
 class Group:
-    """Working memory for some devices that train at once."""
+    """Working memory for several devices that train at once."""
 
     def __init__(self, federation, seed):
         self.federation, self.rng = federation, np.random.default_rng(seed)
@@ -48,11 +48,11 @@ class Group:
         scores += self.local_b[:, None, :]
         scores -= scores.max(axis=2, keepdims=True)
         np.exp(scores, out=scores)
-        # The step size and the mean over the batch are part of the residuals: no pass for them.
+        # The residuals include the step size and the mean over the batch, which saves a pass.
         scores *= (RATE / BATCH) / scores.sum(axis=2, keepdims=True)
         scores -= self.one_hot[y[index]].reshape(scores.shape)
         np.matmul(scores.transpose(0, 2, 1), self.batch, out=self.grad_w)
-        # w <- w_t + clip((w - rate * (g + decay * w)) - w_t): moved is the bracket.
+        # w <- w_t + clip((w - rate * (g + decay * w)) - w_t), where `moved` is the bracket.
         self.local_w *= 1 - RATE * DECAY
         self.local_w -= self.grad_w.reshape(moved_w.shape)
         self.local_b *= 1 - RATE * DECAY

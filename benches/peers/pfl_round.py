@@ -1,9 +1,9 @@
-"""The reference round in Apple's pfl, of its own parts: a PyTorch model, federated averaging, and
-the Gaussian mechanism.
+"""The reference round in Apple's pfl, built from its own parts: a PyTorch model, federated
+averaging, and the Gaussian mechanism.
 
-It does less than smolfed: a device clips its update once, not after every step, and takes its
-samples in the same order in every epoch; nothing is smoothed, and noise is floating-point. Threads
-are those of PyTorch's operations: pfl trains one device after another.
+It does less than smolfed: a device clips its update once, not after every step, and uses its
+samples in the same order in every epoch. There is no smoothing, and the noise is floating-point.
+Only PyTorch's operations use threads, because pfl trains one device after another.
 """
 
 from reference import BATCH, CLASSES, CLIP, DECAY, EPOCHS, FEATURES, RATE, SAMPLES
@@ -25,7 +25,7 @@ import torch
 
 
 class Softmax(torch.nn.Linear):
-    """Softmax regression with the two functions that pfl asks for."""
+    """Softmax regression with the two functions that pfl requires."""
 
     def __init__(self):
         super().__init__(FEATURES, CLASSES)
@@ -40,7 +40,7 @@ class Softmax(torch.nn.Linear):
 
 
 class Rounds(TrainingProcessCallback):
-    """Asks the bench after every round whether there is another, from the model of zeros."""
+    """Asks the bench after every round for another one, from the model of zeros."""
 
     def __init__(self):
         self.bench = Bench(__version__)

@@ -1,6 +1,6 @@
 """Training steps of networks in PyTorch: an epoch of 50 samples in batches of 10, on one thread.
 
-The networks are those of benches/src/networks.rs. Steps are plain gradient descent: no update is
+The networks match benches/src/networks.rs. Steps are plain gradient descent: updates are not
 clipped, and samples are not shuffled.
 """
 
@@ -28,7 +28,7 @@ class Characters(nn.Module):
 
 
 def convolutions(make, pool, inputs, flat, outputs):
-    """Two convolutions, each with a pool, and a dense layer."""
+    """Two convolutions with pooling, and a dense layer."""
     body = []
     for channels_in, channels_out in ((inputs, 8), (8, 16)):
         body += [make(channels_in, channels_out, 5, padding=2), nn.ReLU(), pool(2)]
@@ -47,7 +47,7 @@ def network(name):
 
 
 def main():
-    """An epoch for each line of standard input."""
+    """Runs an epoch for each line of standard input."""
     torch.set_num_threads(1)
     torch.manual_seed(1)
     model, samples, classes = network(sys.argv[1])

@@ -1,6 +1,6 @@
 """The reference round in PyTorch: devices batched, gradients by hand, everything in place.
 
-The same steps as in numpy_round.py, which says what they leave out. Fair to PyTorch: no automatic
+Uses the steps of numpy_round.py, which lists the omissions. Fair to PyTorch: no automatic
 differentiation, the step as part of the product (`baddbmm`), threads that share nothing.
 pfl_round.py trains one device at a time with automatic differentiation, as most simulators do.
 """
@@ -13,7 +13,7 @@ CLIP, DECAY, RATE = float(CLIP), float(DECAY), float(RATE)
 
 
 class Group:
-    """Working memory for some devices that train at once."""
+    """Working memory for several devices that train at once."""
 
     def __init__(self, federation, seed):
         torch.set_num_threads(1)
@@ -46,10 +46,10 @@ class Group:
         batch = torch.index_select(self.x, 0, index, out=self.batch).view(-1, BATCH, FEATURES)
         weights = self.local_w.transpose(1, 2)
         scores = torch.baddbmm(self.local_b[:, None, :], batch, weights, out=self.scores)
-        # The step size and the mean over the batch are part of the residuals: no pass for them.
+        # The residuals include the step size and the mean over the batch, which saves a pass.
         residuals = scores.softmax(2).mul_(RATE / BATCH)
         residuals -= self.one_hot[y[index]].view_as(residuals)
-        # w <- w_t + clip((w - rate * (g + decay * w)) - w_t): moved is the bracket.
+        # w <- w_t + clip((w - rate * (g + decay * w)) - w_t), where `moved` is the bracket.
         shrink = 1 - RATE * DECAY
         self.local_w.baddbmm_(residuals.transpose(1, 2), batch, beta=shrink, alpha=-1)
         self.local_b.mul_(shrink).sub_(residuals.sum(1))

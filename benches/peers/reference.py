@@ -1,15 +1,15 @@
-"""What the peers share: the reference round (benches/src/reference.rs), its data, and the bench.
+"""Shared by the peers: the reference round (benches/src/reference.rs), its data, and the bench.
 
-A peer is a script `NAME_round.py IMAGES LABELS COHORT THREADS`. It prints `ready VERSION`, then for
-each line on standard input runs one round from the model of zeros and prints its milliseconds.
+A peer is a script `NAME_round.py IMAGES LABELS COHORT THREADS`. It prints `ready VERSION`. For each
+line on standard input, it runs one round from the model of zeros and prints its milliseconds.
 """
 
 import os
 
-# Products of one batch are too small to share out: they have one thread, and threads train devices.
+# Products of one batch are too small to parallelise. They use one thread: threads train devices.
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
-# Where a peer shares them out nevertheless, its threads must not spin while another is measured.
+# If a peer parallelises them nevertheless, its threads must not spin while another is measured.
 os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 from concurrent.futures import ThreadPoolExecutor
@@ -23,11 +23,11 @@ EPOCHS, BATCH = 5, 10
 RATE, DECAY, CLIP, SIGMA = map(np.float32, (0.1, 4e-5, 0.3, 1.0))
 # Constants, as in the experiment: (pixel / 255 - 0.5) / 0.25.
 MEAN, STD = np.float32(0.5 * 255), np.float32(0.25 * 255)
-# Fewer images than this are held as floats, so that no round converts them.
+# Fewer images than this are stored as floats, so that no round converts them.
 HELD_AS_FLOATS = 1_000_000
-# Devices of a batched peer that train at once: with more, their parameters leave the cache.
+# Devices of a batched peer that train at once. With more, their parameters exceed the cache.
 GROUP = 10
-# Rounds before the first that is measured.
+# Warm-up rounds before measuring.
 WARM_UP = 2
 
 
@@ -44,7 +44,7 @@ class Federation:
         self.rows = np.random.default_rng(0).permutation(len(self.labels)).reshape(-1, SAMPLES)
 
     def read(self, rows, features):
-        """Puts the features of these rows into `features`; returns their labels."""
+        """Writes the features of these rows to `features` and returns their labels."""
         if self.images.dtype == np.float32:
             np.take(self.images, rows, axis=0, out=features, mode="clip")
         else:
@@ -69,7 +69,7 @@ class Bench:
         self.version, self.rounds, self.begin = version, 0, 0.0
 
     def goes_on(self):
-        """Ends a round, if there was one, and waits until the next is asked for."""
+        """Ends a round, if there was one, and waits for the next request."""
         milliseconds = (time.perf_counter() - self.begin) * 1e3
         if self.rounds == WARM_UP:
             print("ready", self.version, flush=True)
@@ -88,7 +88,7 @@ def arguments():
 
 
 def serve_batched(make_group, version):
-    """Rounds of groups of devices, each thread with working memory of its own.
+    """Runs rounds of groups of devices, with separate working memory for each thread.
 
     `make_group(federation, seed)` has `train(w, b, rows)`, which returns the sums of the updates
     of the devices that hold `rows`.
@@ -101,7 +101,7 @@ def serve_batched(make_group, version):
     eigen_w, eigen_b = eigenvalues(len(w)), eigenvalues(len(b))
 
     def share(thread):
-        """Sums of the updates of the groups of one thread."""
+        """Sums of the updates of one thread's groups."""
         total_w, total_b = np.zeros_like(w), np.zeros_like(b)
         for rows in drawn[thread::threads]:
             sum_w, sum_b = groups[thread].train(w, b, rows)
@@ -125,6 +125,6 @@ def serve_batched(make_group, version):
 
 
 def eigenvalues(d):
-    """Those of I + SIGMA * L for the cycle of d nodes."""
+    """Eigenvalues of I + SIGMA * L for the cycle of d nodes."""
     angle = 2 * np.pi * np.arange(d // 2 + 1) / d
     return (1 + 2 * SIGMA * (1 - np.cos(angle))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""A query of epsilon, or a calibration, by the Python package of this repository."""
+"""Queries epsilon, or calibrates, with the Python package of this repository."""
 
 import sys
 
@@ -9,7 +9,7 @@ from smolfed import accounting
 question, delta = sys.argv[1], DELTA
 bench = Bench(smolfed.__version__)
 while bench.goes_on():
-    # Answers are cached, and each must be computed.
+    # Answers are cached, but each must be computed.
     delta *= 1 + DELTA_GROWTH
     plan = dict(sampling_rate=RATE, rounds=ROUNDS, delta=delta)
     if question == "epsilon":

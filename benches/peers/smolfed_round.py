@@ -1,6 +1,6 @@
-"""The reference round by the Python package of this repository, from arrays.
+"""The reference round with the Python package of this repository, from arrays.
 
-One run, whose rounds wait to be asked for; as in the other peers, the rounds of a run are alike.
+Uses one run, whose rounds wait for requests. As in the other peers, the rounds of a run are alike.
 """
 
 import threading
@@ -16,7 +16,7 @@ pixels = np.asarray(federation.images)[rows]
 data = smolfed.Federation.from_arrays(
     pixels, federation.labels[rows], groups=devices, classes=range(10)
 )
-# Small federations are floats that are scaled already, as in the other peers.
+# Small federations are floats scaled in advance, as in the other peers.
 scale = "none" if pixels.dtype == np.float32 else {"mean": 0.5, "std": 0.25}
 experiment = {
     "method": "dp-fed-ls",
@@ -38,14 +38,14 @@ asked, done = threading.Semaphore(0), threading.Semaphore(0)
 
 
 class Ended(Exception):
-    """No round is asked for any more."""
+    """No more rounds are requested."""
 
 
 has_ended = False
 
 
 def after_round(_record):
-    """Waits until the next round is asked for."""
+    """Waits for the request for the next round."""
     done.release()
     asked.acquire()
     if has_ended:
@@ -53,7 +53,7 @@ def after_round(_record):
 
 
 def train():
-    """The run, whose first round is the warm-up of the bench."""
+    """Trains the run, whose first round is the bench's warm-up."""
     asked.acquire()
     try:
         smolfed.run(experiment, data=data, threads=threads, on_round=after_round)

@@ -1,4 +1,4 @@
-"""Accounting: the numbers of the crate, and what is refused."""
+"""Accounting: the numbers of the crate, and refused arguments."""
 
 import json
 import math
@@ -60,7 +60,7 @@ def test_poisson_sampling_agrees_with_integration(noise: float, rate: float) -> 
 
 
 def test_golden_values_of_another_program_agree() -> None:
-    """Where dp_accounting brackets epsilon, ours lies in the bracket, up to its own width."""
+    """If dp_accounting brackets epsilon, ours lies in the bracket, up to the bracket's width."""
     rows = json.loads((VECTORS / "accounting_epsilon.json").read_text())["poisson_eps"]
     bracketed = [row for row in rows if "eps_tight_upper" in row]
     assert len(bracketed) > 10
@@ -257,14 +257,14 @@ def test_ledgers_add_up() -> None:
     assert ledger.odometer(delta=1e-5) > ledger.epsilon(delta=1e-5)
     said = ledger.statement(delta=1e-5)
     assert said.rounds == 100
-    # A list does not say how many rounds were planned.
+    # A list does not record how many rounds were planned.
     assert not said.is_upper_bound and said.planned_is_upper_bound
     assert [condition["kind"] for condition in said.conditions] == ["no-plan"]
     assert Ledger().epsilon(delta=1e-5) == 0
 
 
 def test_rounds_of_two_unsampled_runs_are_two_events() -> None:
-    """Merged, the bound on participations would count once for both."""
+    """If merged, the bound on participations would count once for both."""
     run = event(noise_multiplier=4, sampling="unsampled", max_participations=2, rounds=10)
     ledger = Ledger([run])
     ledger.charge(run)

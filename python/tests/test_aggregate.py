@@ -1,4 +1,4 @@
-"""Private averages for loops of one's own: what is summed, drawn, charged and refused."""
+"""Private averages for custom training loops: sums, sampling, charges and refusals."""
 
 import runpy
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_the_average_is_that_of_clipped_updates() -> None:
     sums = average(noise_multiplier=1e-6, sampling_rate=1.0)
     assert sums.draw() == list(range(40))
     for device in range(40):
-        # Of length 5, which is clipped to 1, and 0.1.
+        # Lengths 5, which is clipped to 1, and 0.1.
         sums.add(device, [3.0, 4.0, 0.0, 0.0] if device < 20 else [0.0, 0.0, 0.1, 0.0])
     np.testing.assert_allclose(sums.release(), [0.3, 0.4, 0.05, 0], atol=1e-5)
 
@@ -58,7 +58,7 @@ def test_noise_has_its_std_and_is_new_in_each_round() -> None:
     for _ in range(2):
         sums.draw()
         drawn.append(sums.release() * 20)
-    # Of 20,000 values, the std is within 3 % but for 1 case in 10^8.
+    # The std of 20,000 values is within 3 % except in 1 case in 10^8.
     assert [np.std(noise) for noise in drawn] == pytest.approx([6.0, 6.0], rel=0.03)
     assert abs(np.corrcoef(drawn)[0, 1]) < 0.05
 
@@ -185,7 +185,7 @@ def test_wrong_use_is_refused() -> None:
 
 
 def test_a_module_of_torch_is_trained() -> None:
-    """The example, whose model reads the digits of others under its epsilon."""
+    """Runs the example, whose model reads other people's digits within its epsilon."""
     pytest.importorskip("torch", reason="needs torch")
     pytest.importorskip("sklearn", reason="needs scikit-learn")
     module, trained, accuracy = runpy.run_path(str(EXAMPLE))["main"]()

@@ -1,4 +1,4 @@
-"""The examples of all docstrings, and the types of all names."""
+"""The examples in all docstrings, and the types of all names."""
 
 import doctest
 import importlib
@@ -12,7 +12,7 @@ import pytest
 
 import smolfed
 
-# Needs Flower, which is tested by itself.
+# Needs Flower, which is tested separately.
 NEEDS_FLOWER = {"smolfed.flower"}
 MODULES = [
     name
@@ -34,7 +34,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize(("page", "blocks"), [("README.md", 1), ("docs/python.md", 5)])
 @pytest.mark.filterwarnings("ignore::smolfed.PrivacyWarning")
 def test_code_of_the_pages_runs(page: str, blocks: int) -> None:
-    """Word for word, one block after the other; those that need other programs are not run."""
+    """Runs the blocks verbatim and in order, except those that need other programs."""
     text = (ROOT / page).read_text(encoding="utf-8")
     code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     others = ("privacy_engine", "flwr", "experiment, data", "runs/watch")
@@ -58,7 +58,7 @@ def test_public_functions_are_documented() -> None:
 def test_types_are_consistent() -> None:
     pytest.importorskip("mypy")
     settings = ["--strict", "--ignore-missing-imports", "--no-error-summary"]
-    # With and without the packages that have no types, other comments are needed.
+    # The necessary comments depend on whether the packages without types are installed.
     settings.append("--no-warn-unused-ignores")
     checked = subprocess.run(
         [sys.executable, "-m", "mypy", *settings, "--cache-dir", "/dev/null", "-p", "smolfed"],

@@ -1,4 +1,4 @@
-"""The estimators: scikit-learn's own checks, devices by metadata routing, and what is claimed."""
+"""The estimators: scikit-learn's checks, devices by metadata routing, and privacy claims."""
 
 import pickle
 
@@ -59,7 +59,7 @@ def test_a_model_is_learned_and_its_privacy_stated() -> None:
 @pytest.mark.parametrize("devices", [20, 200])
 @pytest.mark.parametrize("epsilon", [8, 1])
 def test_defaults_suit_few_and_many_devices(devices: int, epsilon: float) -> None:
-    """With numbers in any unit and an outlier, which would make a fixed step diverge."""
+    """Uses numbers in any unit and an outlier, with which a fixed step would diverge."""
     rng = np.random.default_rng(devices)
     rows = rng.normal([1e6, 0, -3], [2e5, 1e-3, 7], size=(4000, 3))
     target = 40 + 3 * (rows[:, 0] - 1e6) / 2e5 + rows[:, 2] / 7 + rng.normal(size=4000)
@@ -71,7 +71,7 @@ def test_defaults_suit_few_and_many_devices(devices: int, epsilon: float) -> Non
 
 
 def test_what_is_read_from_rows_is_no_upper_bound() -> None:
-    """The bound is proved only where classes and bounds are given beforehand."""
+    """The bound is proved only if classes and bounds are given beforehand."""
     assert classifier().fit(X, Y, groups=DEVICES).statement_.is_upper_bound
     for left_out, words in [("classes", "classes"), ("bounds", "scale of the features")]:
         model = classifier(**{left_out: None}).fit(X, Y, groups=DEVICES)
@@ -96,12 +96,12 @@ def test_without_groups_each_row_is_a_device_and_the_statement_says_so() -> None
 
 
 def test_groups_that_a_search_keeps_are_warned_of() -> None:
-    """Without metadata routing, they reach the splitter alone."""
+    """Without metadata routing, groups reach only the splitter."""
     search = GridSearchCV(classifier(), {"learning_rate": [0.5]}, cv=GroupKFold(2))
     with pytest.warns(PrivacyWarning, match="metadata routing"):
         search.fit(X, Y, groups=DEVICES)
     assert search.best_estimator_.n_devices_ == 2000
-    # Filters make an error of a warning: this one confirms that rows are meant.
+    # Filters turn warnings into errors. This one confirms that each row is meant as a device.
     assert classifier().fit(X, Y, groups=range(len(Y))).n_devices_ == 2000
     with pytest.warns(PrivacyWarning, match="each row is a device"):
         FederatedRegressor(epsilon=8, rounds=2, bounds=(-1, 1)).fit(X, Y * 1.0)
@@ -146,7 +146,7 @@ def test_models_of_several_layers_have_no_coefficients() -> None:
             assert not hasattr(model, name)
             with pytest.raises(AttributeError, match="not one layer of weights and biases"):
                 getattr(model, name)
-        # Nothing is left of an earlier fit, and nothing is missing after the next.
+        # No state of an earlier fit remains, and none is missing after the next.
         model.set_params(overrides=None).fit(X, Y, groups=DEVICES)
         assert model.coef_.shape == (2, 4) and model.intercept_.shape == (2,)
     with pytest.raises(NotFittedError):
@@ -235,7 +235,7 @@ def test_classes_may_be_texts_and_unseen() -> None:
     names = np.array(["low", "high"])[Y]
     settings = dict(classes=["low", "middle", "high"], rounds=20, learning_rate=0.5)
     model = classifier(**settings).fit(X, names, groups=DEVICES)
-    # In the order of `classes`, which is not theirs.
+    # In the order of `classes`, which differs from the sorted order.
     assert model.score(X, names) > 0.8
     assert set(model.predict(X)) <= {"low", "middle", "high"}
     assert model.predict_proba(X).shape == (2000, 3)
@@ -303,7 +303,7 @@ def test_an_older_scikit_learn_is_named_with_the_remedy(monkeypatch) -> None:
     import importlib.metadata
     import sys
 
-    # Of 1.5, which has no `validate_data`.
+    # From scikit-learn 1.5, which has no `validate_data`.
     monkeypatch.delattr("sklearn.utils.validation.validate_data")
     monkeypatch.setattr(importlib.metadata.Distribution, "version", "1.5.2")
     monkeypatch.delitem(sys.modules, "smolfed.estimators")

@@ -1,4 +1,4 @@
-"""Devices from arrays and tables, and what is refused."""
+"""Devices from arrays and tables, and refused arguments."""
 
 import math
 import warnings
@@ -14,7 +14,7 @@ X = RNG.normal(size=(120, 3))
 Y = (X[:, 0] > 0).astype(int)
 GROUPS = np.arange(120) % 12
 
-# Every device in every round, without noise: nothing is drawn at random but the shuffles.
+# Every device in every round, without noise, so only the shuffles are random.
 PLAIN = {
     "rounds": 2,
     "data": {"scale": "none", "test": 0},
@@ -23,7 +23,7 @@ PLAIN = {
 }
 
 
-# What the warnings say is tested in test_runs.py.
+# test_runs.py tests the texts of the warnings.
 pytestmark = pytest.mark.filterwarnings("ignore::smolfed.PrivacyWarning")
 
 

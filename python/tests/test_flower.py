@@ -25,7 +25,7 @@ from flwr.simulation import run_simulation
 from smolfed import accounting
 from smolfed.flower import CLIP_NORM, GRID_BITS, UPDATE, PrivateStrategy, exact_mod
 
-# Ray's and Typer's.
+# For warnings of Ray and Typer.
 pytestmark = pytest.mark.filterwarnings("default")
 
 NODES = 8
@@ -56,7 +56,7 @@ def sent(message: Message, content: RecordDict) -> Message:
 
 
 def train(message: Message, arrays: dict, **metrics) -> Message:
-    """What `exact_mod` sends of a client that ends at `arrays`."""
+    """The message from `exact_mod` for a client that ends at `arrays`."""
 
     def app(message: Message, context: object) -> Message:
         record = {name: Array(np.asarray(value)) for name, value in arrays.items()}
@@ -106,7 +106,7 @@ def test_a_simulation_learns_and_accounts_for_it() -> None:
     )
     found = seen["result"].arrays["w"].numpy()
     assert np.abs(found - TARGET).max() < 0.15
-    # No metric of a client is aggregated without noise.
+    # No client metric is aggregated without noise.
     assert not seen["result"].train_metrics_clientapp
     said = private.statement(delta=1e-3)
     expected = accounting.epsilon(
@@ -178,7 +178,7 @@ def test_noise_is_new_in_each_round_and_has_its_std() -> None:
         arrays, _ = private.aggregate_train(1, [])
         found.append(arrays["w"].numpy().reshape(-1))
     noise = np.concatenate(found)
-    # 1200 values: the std is within 15 % but with probability 2e-13.
+    # The std of 1200 values is within 15 % except with probability 2e-13.
     assert abs(noise.std() / (2.0 / (0.7 * NODES)) - 1) < 0.15
     assert len({values.tobytes() for values in found}) == len(found)
     assert private.ledger.rounds == 200

@@ -1,4 +1,4 @@
-"""Frames with texts, categories, times and gaps: read as the same table in a file is."""
+"""Frames with texts, categories, times and gaps are read like the same table in a file."""
 
 import datetime
 import os
@@ -46,7 +46,7 @@ def trained(table: "pandas.DataFrame", **options: object) -> RunResult:
 
 
 def test_columns_become_the_features_of_a_file(tmp_path: Path) -> None:
-    """The bits are those of a run on the CSV file, as `smolfed init` would read it."""
+    """The bits match a run on the CSV file, as `smolfed init` would read it."""
     result = trained(frame())
     frame().to_csv(tmp_path / "table.csv", index=False)
     data = {
@@ -85,7 +85,7 @@ def test_what_is_read_from_rows_is_stated() -> None:
 
 
 def test_uses_of_columns_are_read_from_rows_without_categories_too() -> None:
-    """A counter is left out because of its rows, and a column of texts may be one of numbers."""
+    """A counter is left out because of its rows, and a column of texts may hold numbers."""
     private = {
         **PLAN, "data": {"scale": "none", "test": 0, "missing": 0},
         "privacy": {"epsilon": 8.0, "clip_norm": 1.0, "delta": 1e-3},
@@ -110,7 +110,7 @@ def test_columns_that_are_left_out_are_counted() -> None:
     with pytest.warns(UserWarning, match="2 columns are left out: `same`.*`note`"):
         data = Federation.from_pandas(table, label="label", groups="phone")
     assert repr(data) == "<Federation: 240 samples of 6 features, 24 devices>"
-    # As in a file, a column that is not of numbers alone is text.
+    # As in a file, a column with anything but numbers is text.
     with pytest.warns(UserWarning, match="1 column is left out: `size`.*`inf` among numbers"):
         Federation.from_pandas(frame(size=[np.inf, *SIZE[1:]]), label="label", groups="phone")
     table = frame(price=[f"${row % 7}" for row in range(ROWS)])
@@ -182,7 +182,7 @@ def test_gaps_in_columns_of_numbers_are_filled() -> None:
     constant, expected = (smolfed.run(plan, data=found) for found in (data, filled))
     np.testing.assert_array_equal(constant.model["weights"], expected.model["weights"])
     assert "missing = 7" in constant.config
-    # Without gaps and a scale in the training, nothing stands for one.
+    # Without gaps and a scale in training, no value replaces a gap.
     whole = smolfed.run({**plan, "data": {"scale": "none"}}, data=filled)
     with pytest.raises(ValueError, match="row 1.*is empty"):
         whole.predict(table)
@@ -201,7 +201,7 @@ def test_frames_of_polars_are_read_alike() -> None:
 
 
 def test_categories_of_unrelated_columns_are_not_declared() -> None:
-    """All columns of `Categorical` of polars share the categories of the process."""
+    """All `Categorical` columns of polars share the categories of the process."""
     polars = pytest.importorskip("polars")
     unrelated = polars.Series(["a secret", "another"]).cast(polars.Categorical)
     level = [str(row % 4) for row in range(ROWS)]
@@ -211,7 +211,7 @@ def test_categories_of_unrelated_columns_are_not_declared() -> None:
         table = polars.DataFrame({**columns, "level": polars.Series(level).cast(kind)})
         return repr(Federation.from_polars(table, label="label", groups="phone"))
 
-    # As the texts of a file, which are numbers.
+    # Like the texts of a file, which are numbers.
     assert read(polars.Categorical) == read(polars.String)
     assert "of 2 features" in read(polars.Categorical)
     assert "of 5 features" in read(polars.Enum(["0", "1", "2", "3"]))
@@ -251,7 +251,7 @@ def test_frames_that_nothing_is_learned_from_are_refused(columns, options, sente
 
 
 def test_predictions_are_those_of_the_program(tmp_path: Path) -> None:
-    """Where the program is at hand: `./test` builds it."""
+    """Skipped without the program, which `./test` builds."""
     program = os.environ.get("SMOLFED_BIN")
     if program is None:
         pytest.skip("SMOLFED_BIN does not name the program")

@@ -1,4 +1,4 @@
-"""Proposals for data of one's own: those of `smolfed init`, also for frames."""
+"""Proposals for your own data, which match `smolfed init`, also for frames."""
 
 import os
 import subprocess
@@ -46,7 +46,7 @@ def test_a_file_has_an_experiment_that_runs(file: Path) -> None:
     saved.write_text(text)
     result = smolfed.run(saved, overrides={"rounds": 3})
     assert result.devices == 60 and result.classes == ["sit", "walk"]
-    # The text itself is an experiment as well.
+    # The text itself is also an experiment.
     again = smolfed.run(text, overrides={"rounds": 3})
     np.testing.assert_array_equal(again.model["weights"], result.model["weights"])
     assert smolfed.complete(text) == smolfed.complete(saved)
@@ -107,12 +107,12 @@ def test_data_without_a_proposal_are_refused(data, options, error, sentence) -> 
 
 
 def test_the_proposal_is_that_of_the_program(file: Path) -> None:
-    """Where the program is at hand: `./test` builds it."""
+    """Skipped without the program, which `./test` builds."""
     program = os.environ.get("SMOLFED_BIN")
     if program is None:
         pytest.skip("SMOLFED_BIN does not name the program")
     command = [program, "init", file, "--label", "activity", "--device-column", "phone"]
     said = subprocess.run(command, capture_output=True, check=True, text=True).stdout
     ours = proposed(file, device="phone")
-    # The head names the command, and may be wrapped elsewhere.
+    # The head names the command, and its lines may be wrapped differently.
     assert said[said.index("\nname =") :] == ours[ours.index("\nname =") :]

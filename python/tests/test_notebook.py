@@ -1,4 +1,4 @@
-"""The notebook runs, and walks from 81 to 91 % where MNIST is there."""
+"""The notebook runs, and improves from 81 to 91 % if MNIST is available."""
 
 import json
 import os
@@ -14,7 +14,7 @@ pytest.importorskip("pandas")
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "walk.ipynb"
 
 
-# Those of the kernel's connection.
+# For warnings of the kernel's connection.
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("is_without_data", [False, True])
 def test_the_notebook_runs(
@@ -41,7 +41,7 @@ def test_the_notebook_runs(
         assert 79 < accuracies[0] < 84
         assert 90.4 < accuracies[-1] < 91.4
     else:
-        # On so few devices no step of the walk gains much.
+        # On this few devices, no step of the walk gains much.
         assert min(accuracies) > 85
     said = next(cell for cell in notebook.cells if cell.source == "print(said)")
     assert "does not cover" in said.outputs[0].text.replace("\n", " ")

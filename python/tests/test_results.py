@@ -1,4 +1,4 @@
-"""Results that are kept: loaded from a directory, pickled, evaluated and exported."""
+"""Stored results, which are loaded from a directory, pickled, evaluated and exported."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def trained(targets: np.ndarray, out: Path | None = None, **options: object) -> 
 
 
 def same(one: RunResult, two: RunResult) -> None:
-    """Everything that a result has is the same."""
+    """Asserts that all parts of two results are equal."""
     assert one.records == two.records
     assert str(one.statement) == str(two.statement) and one.epsilon == two.epsilon
     assert one.statement.to_dict() == two.statement.to_dict()
@@ -56,7 +56,7 @@ def test_a_directory_is_loaded(tmp_path: Path) -> None:
     loaded = smolfed.load(tmp_path / "run")
     same(loaded, result)
     assert loaded.path == str(tmp_path / "run")
-    # The directory does not say that classes were truth values.
+    # The directory does not record that classes were truth values.
     assert loaded.predict(X[:5]).tolist() == [str(label) for label in result.predict(X[:5])]
     digits = smolfed.run(overrides={"rounds": 2}, out=tmp_path / "digits")
     assert smolfed.load(str(tmp_path / "digits")).statement.line == digits.statement.line
@@ -87,7 +87,7 @@ def test_a_complete_run_has_its_model(tmp_path: Path) -> None:
     model.unlink()
     with pytest.raises(ValueError, match="model.safetensors is missing"):
         smolfed.load(tmp_path / "run")
-    # Of models that devices train by themselves, none is shared.
+    # Models that devices train locally are not shared.
     alone = {**PLAN, "method": "local", "cohort": {"sampling": "full"}, "privacy": {}}
     data = Federation.from_arrays(X, CLASSES, DEVICES, classes=[False, True])
     result = smolfed.run(alone, data=data, out=tmp_path / "alone")
@@ -111,7 +111,7 @@ def test_a_result_survives_pickling(tmp_path: Path) -> None:
     again = pickle.loads(pickle.dumps(result))
     same(again, result)
     assert again.path is None
-    # Classes stay what they were in the arrays.
+    # Classes keep their types from the arrays.
     assert again.predict(X).dtype == bool
     np.testing.assert_array_equal(again.predict(X), result.predict(X))
     values = trained(VALUES)
@@ -128,7 +128,7 @@ def test_figures_of_classes_are_those_of_the_run() -> None:
     assert figures == expected
     right = result.predict(X[300:]) == CLASSES[300:]
     assert figures["accuracy"] == np.mean(right) and figures["rows"] == 100
-    # Classes by their names, as a directory has them.
+    # Classes by name, as in a directory.
     assert result.evaluate(X[300:], CLASSES[300:].astype(str)) == figures
 
 
@@ -179,7 +179,7 @@ def test_models_are_exported(tmp_path: Path) -> None:
 
 
 def test_figures_and_files_are_those_of_the_program(tmp_path: Path) -> None:
-    """Where the program is at hand: `./test` builds it."""
+    """Skipped without the program, which `./test` builds."""
     program = os.environ.get("SMOLFED_BIN")
     if program is None:
         pytest.skip("SMOLFED_BIN does not name the program")

@@ -1,4 +1,4 @@
-"""Runs: the bits of the program, what they leave, callbacks, interrupts and threads."""
+"""Runs: the bits of the program, results, callbacks, interrupts and threads."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def test_the_built_in_experiment_runs() -> None:
 
 
 def test_the_bits_are_those_of_the_program(tmp_path: Path) -> None:
-    """Where the program is at hand: `./test` builds it."""
+    """Skipped without the program, which `./test` builds."""
     program = os.environ.get("SMOLFED_BIN")
     if program is None:
         pytest.skip("SMOLFED_BIN does not name the program")
@@ -92,7 +92,7 @@ def test_metrics_are_a_table() -> None:
 
 
 def test_windows_have_updates_by_age_and_wasted_participations() -> None:
-    """With a staleness of 2, updates are of the model of this window or of the two before."""
+    """With a staleness of 2, updates are for the model of this window or of the two before."""
     example = Path(__file__).parents[2] / "examples" / "sleeping.toml"
     result = smolfed.run(example, overrides={"rounds": 30})
     for record in result.records:
@@ -320,7 +320,7 @@ def test_an_interrupt_says_a_command_that_continues_the_run(tmp_path: Path) -> N
     resumed = eval(command[1], {"smolfed": smolfed, **needed})
     whole = smolfed.run(PLAN, **needed)
     np.testing.assert_array_equal(resumed.model["weights"], whole.model["weights"])
-    # An experiment that names its data needs nothing again.
+    # An experiment that names its data needs no arguments again.
     words = said(overrides={"rounds": 3}, out=tmp_path / "digits")
     assert words.endswith(f'smolfed.resume("{tmp_path / "digits"}")')
     assert "resume" not in said(experiment=PLAN, data=DATA)
@@ -366,7 +366,7 @@ def test_two_runs_go_on_at_the_same_time() -> None:
 
 
 def test_a_run_lets_other_threads_work() -> None:
-    """The interpreter is free while devices train: this thread counts meanwhile."""
+    """The interpreter is free while devices train, and this thread counts meanwhile."""
     done = threading.Event()
 
     def train() -> None:

@@ -18,7 +18,7 @@ def table(path):
 
 
 def function_of_docs():
-    """`features_of` as docs/inference.md has it."""
+    """`features_of`, taken from docs/inference.md."""
     page = (Path(__file__).parents[2] / "docs" / "inference.md").read_text(encoding="utf-8")
     blocks = page.split("```python\n")[1:]
     [source] = [text for text in blocks if text.startswith("def features_of")]
@@ -36,7 +36,7 @@ def features(rows, names):
 
 
 def scores_of(model, x):
-    """What the arrays say, as docs/inference.md describes them."""
+    """Scores computed from the arrays, as described in docs/inference.md."""
     x = np.where(np.isnan(x), model["missing"], x.astype(np.float64))
     x = (np.clip(x, model["min"], model["max"]) - model["mean"]) / model["std"]
     scores = features_of(model, x).astype(np.float32) @ model["weights"].T + model["biases"]

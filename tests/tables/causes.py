@@ -1,10 +1,9 @@
-"""How much each default of `smolfed init` does for real tables: one at a time is taken back.
+"""Measures the effect of each default of `smolfed init` on real tables by reverting one at a time.
 
     venv/bin/python tests/tables/causes.py target/release/smolfed
 
-Prints a Markdown table for each epsilon, with means of ten seeds and their standard errors, of R2 or
-of the share of right classes on held-out rows. The tables and the virtual environment are those of
-`check.py`.
+Prints a Markdown table for each epsilon with R2 or accuracy on held-out rows: means of ten seeds
+and their standard errors. Uses the tables and the virtual environment of `check.py`.
 """
 
 import pathlib
@@ -18,8 +17,8 @@ from check import EPSILONS, TABLES, Table, describe, split, train
 NAMES = ("star", "modechoice", "gapminder", "cars", "anes96")
 SEEDS = range(1, 11)
 
-# What is taken back, and the settings that do it. Without a bound there is no step that follows
-# from it.
+# The reverted defaults, and the settings that revert them. Without a bound, no step size can be
+# derived from it.
 CAUSES = (
     ("the defaults", ()),
     ("categories are standardised", ()),
@@ -35,7 +34,7 @@ Rows = tuple[pd.DataFrame, pd.DataFrame]
 
 
 def as_numbers(rows: Rows, listed: dict[str, list[str]]) -> Rows:
-    """The rows with a number of 0 or 1 for each category, which `init` standardises as numbers."""
+    """The rows with a 0 or 1 for each category, which `init` standardises as numbers."""
 
     def encoded(part: pd.DataFrame) -> pd.DataFrame:
         columns = {
@@ -49,7 +48,7 @@ def as_numbers(rows: Rows, listed: dict[str, list[str]]) -> Rows:
 
 
 def measure(smolfed: str, table: Table) -> dict[tuple[str, int], str]:
-    """A cell for each cause and epsilon."""
+    """Returns a cell for each cause and epsilon."""
     cells = {}
     rows = split(table)
     with tempfile.TemporaryDirectory() as name:

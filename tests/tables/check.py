@@ -1,14 +1,14 @@
-"""Whether the defaults of `smolfed init` hold on real tables, compared with scikit-learn.
+"""Checks the defaults of `smolfed init` on real tables against scikit-learn.
 
     python -m venv venv && venv/bin/pip install -r tests/tables/requirements.txt
     venv/bin/python tests/tables/check.py target/release/smolfed [TABLE ..]
 
-Each table is split, described by `smolfed init`, trained at epsilon 8 and 1, and assessed on the
-held-out quarter, whose rows scikit-learn predicts as well. Prints a Markdown table. Fails unless
-every table of 30 devices or more is within 0.03 (R2, or the share of right classes) of scikit-learn
-at epsilon 8, and no such table is below a constant prediction at epsilon 8 or 1.
+Splits each table, describes it with `smolfed init`, trains at epsilon 8 and 1, and evaluates on
+the held-out quarter, on which scikit-learn is evaluated too. Prints a Markdown table. Fails unless
+every table of 30 devices or more is within 0.03 (R2 or accuracy) of scikit-learn at epsilon 8, and
+no such table is below a constant prediction at epsilon 8 or 1.
 
-The tables come from Python packages, so nothing is fetched besides these packages.
+The tables come from Python packages, so nothing else is fetched.
 """
 
 import dataclasses
@@ -28,7 +28,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-# With fewer devices the noise is as large as the model, whatever the defaults are.
+# With fewer devices, the noise is as large as the model, whatever the defaults.
 ENOUGH_DEVICES = 30
 TOLERANCE = 0.03
 EPSILONS = (8, 1)
@@ -61,7 +61,7 @@ def of_scikit_learn(name: str) -> Callable[[], pd.DataFrame]:
 
 
 def of_statsmodels(name: str, **names: tuple[str, str]) -> Callable[[], pd.DataFrame]:
-    """The table, and for each column in `names` words for 0 and for larger numbers."""
+    """The table, with words for 0 and for larger numbers in each column in `names`."""
 
     def load() -> pd.DataFrame:
         from statsmodels import datasets
@@ -126,14 +126,14 @@ TABLES = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What came out for one table."""
+    """The result for one table."""
 
     table: str
     devices: int
     figure: str
     constant: float
     reference: float
-    # The mean over the seeds by epsilon.
+    # Mean over the seeds, by epsilon.
     private: dict[int, float]
 
     @property
@@ -141,7 +141,7 @@ class Result:
         return self.devices >= ENOUGH_DEVICES
 
     def failures(self) -> list[str]:
-        """What is missed; a table of few devices misses nothing."""
+        """Missed requirements. A table of few devices misses none."""
         if not self.counts:
             return []
         found = []
@@ -150,7 +150,7 @@ class Result:
             of_peer = f"scikit-learn {self.reference:.3f}"
             found.append(f"{self.table}: {best:.3f} at epsilon 8, {of_peer}")
         for epsilon, value in self.private.items():
-            # A figure that is not a number fails as well; means of equal figures may differ by
+            # A figure that is not a number fails too. Means of equal figures may differ by
             # rounding.
             if not value >= self.constant - 1e-9:
                 found.append(f"{self.table}: {value:.3f} at epsilon {epsilon}, below a constant")
@@ -163,8 +163,8 @@ class Result:
 
 
 def split(table: Table) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Training and test rows: a quarter at random, and none without a label. Every device keeps a
-    training row."""
+    """Training and test rows. Tests on a random quarter, and omits rows without a label. Every
+    device keeps a training row."""
     frame = table.load().dropna(subset=[table.label]).reset_index(drop=True)
     for column in frame.columns:
         if isinstance(frame[column].dtype, pd.CategoricalDtype):
@@ -177,7 +177,7 @@ def split(table: Table) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def call(*arguments: str | pathlib.Path) -> str:
-    """Standard output of a call that succeeds."""
+    """Standard output of a call, which must succeed."""
     done = subprocess.run([str(part) for part in arguments], capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"{' '.join(map(str, arguments))}: {done.stderr.strip()}")
@@ -187,7 +187,7 @@ def call(*arguments: str | pathlib.Path) -> str:
 def train(
     smolfed: str, folder: pathlib.Path, epsilon: int, seed: int, settings: tuple[str, ...] = ()
 ) -> dict:
-    """The assessment of one run on the test rows, with settings KEY=VALUE besides."""
+    """The assessment of one run on the test rows, with additional settings KEY=VALUE."""
     out = folder / f"run-{epsilon}-{seed}"
     call(
         smolfed, "run", folder / "experiment.toml", "--quiet", "--out", out, "--seed", str(seed),

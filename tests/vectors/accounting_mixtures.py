@@ -1,8 +1,8 @@
-"""Writes accounting_mixtures.json: figures of sampled Gaussians by high precision.
+"""Writes accounting_mixtures.json: figures of sampled Gaussians in high precision.
 
-Independent of this repository's code: mpmath for all tables but `several_rounds`, which convolves
-losses on a fine lattice with numpy. Needs mpmath 1.3, numpy and scipy; takes about ten minutes.
-Names of tables as arguments compute only those, and print them.
+Independent of this repository's code: uses mpmath for all tables except `several_rounds`, which
+convolves losses on a fine lattice with numpy. Needs mpmath 1.3, numpy and scipy, and takes about
+ten minutes. With names of tables as arguments, computes and prints only these.
 """
 
 import json
@@ -21,7 +21,7 @@ def cdf(x):
 
 
 def bisect(excess, high=None, steps=70):
-    """The root of a falling function on [0, ..); `high` if that is known to be enough."""
+    """The root of a decreasing function on [0, ..). `high` is an upper end known to suffice."""
     low = mpf(0)
     if excess(low) <= 0:
         return low
@@ -55,7 +55,7 @@ class Mixture:
         return sum(terms) / (self.z * sqrt(2 * pi))
 
     def where(self, loss):
-        """x with this loss; None if all are larger. Newton's method from the right."""
+        """x with this loss, or None if all are larger. Uses Newton's method from the right."""
         rest = exp(loss) - self.none
         if rest <= 0:
             return None
@@ -221,7 +221,7 @@ def users_poisson():
         mixture = Mixture(binomial_weights(k, tau), z)
         removed = mixture.removed if rounds == 1 else mixture.removed_twice
         added = mixture.added if rounds == 1 else mixture.added_twice
-        # Adding has a largest loss.
+        # The loss of adding has a maximum.
         most = -rounds * log(mixture.none)
         remove = bisect(lambda e, f=removed, d=delta: f(e) - d)
         add = bisect(lambda e, f=added, d=delta: f(e) - d, most, 52 if rounds == 1 else 26)

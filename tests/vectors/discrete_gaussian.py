@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes discrete_gaussian.json: what smolfed_core::noise must draw, by an independent reading.
+"""Writes discrete_gaussian.json: the samples of smolfed_core::noise, computed independently.
 
-Python integers and fractions only: no table search, no bounds, every comparison of a uniform real
-with a probability made in exact arithmetic. Usage: discrete_gaussian.py [values per case] > FILE
+Uses only Python integers and fractions, without table search or bounds. Compares uniform reals
+with probabilities in exact arithmetic. Usage: discrete_gaussian.py [values per case] > FILE
 """
 
 import json
@@ -38,7 +38,7 @@ def chacha20_words(key, nonce):
 
 
 def coin(words, probability):
-    """U < probability, U drawn in words of 32 bits until the words tell."""
+    """Whether U < probability. Draws U in words of 32 bits until the outcome is decided."""
     low, scale = 0, Fraction(1)
     while True:
         scale /= 2**32
@@ -50,7 +50,7 @@ def coin(words, probability):
 
 
 def exp_minus(words, gamma):
-    """Algorithm 1 of Canonne, Kamath, Steinke 2020, any gamma >= 0."""
+    """Algorithm 1 of Canonne, Kamath, Steinke 2020, for any gamma >= 0."""
     while gamma >= 1:
         if not exp_minus_below_one(words, None):
             return False
@@ -59,7 +59,7 @@ def exp_minus(words, gamma):
 
 
 def exp_minus_below_one(words, gamma):
-    """As above for gamma <= 1; None is 1, for which the library draws no word."""
+    """The same algorithm for gamma <= 1. None means 1, for which the library draws no word."""
     k = 1
     while (gamma is None or coin(words, gamma)) and (k == 1 or coin(words, Fraction(1, k))):
         k += 1
@@ -67,7 +67,7 @@ def exp_minus_below_one(words, gamma):
 
 
 def strip_units():
-    """Units that each strip has for sure, and with its window: rounded down and up step by step."""
+    """Units of each strip without and with its window, rounded down and up step by step."""
     lower, upper = [STRIP_0_UNITS], [STRIP_0_UNITS]
     for k in range(1, 64):
         y = Fraction(2 * k - 1, 128)
@@ -80,7 +80,7 @@ LOWER, UPPER = strip_units()
 
 
 def strip(units):
-    """The strip of a word of 31 bits; None sends the sampler back to the start."""
+    """The strip of a word of 31 bits. None restarts the sampler."""
     for k, width in enumerate(LOWER):
         if units < width:
             return k

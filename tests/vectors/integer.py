@@ -1,8 +1,8 @@
-"""Golden vectors of training in integers: tests/vectors/integer.json.
+"""Golden vectors for training in integers: tests/vectors/integer.json.
 
-Written from docs/integer.md, without a look at the Rust code: Python's integers have no width, so
-that whatever would overflow there differs here. Batches hold all samples, whose order then does not
-matter, as every sum is exact.
+Written from docs/integer.md, without consulting the Rust code. Python's integers have no width, so
+an overflow in the Rust code shows as a difference. Batches hold all samples, so their order does
+not matter, as every sum is exact.
 
     python3 integer.py > integer.json
 """
@@ -19,7 +19,7 @@ LN = [round(Fraction(math.log1p(i / 32)) * 2**16) for i in range(33)]
 
 
 def half_up(value, places):
-    """value / 2^places to the nearest integer, a half up."""
+    """value / 2^places, rounded to the nearest integer, with halves rounded up."""
     return (value + (1 << places >> 1)) >> places
 
 
@@ -63,14 +63,14 @@ def linear(scores, target):
 
 
 def multiplier(factor):
-    """factor as (m, p), m of 15 bits: about m / 2^(16 + p)."""
+    """factor as (m, p) with m of 15 bits: approximately m / 2^(16 + p)."""
     if factor == 0:
         return 0, 1
     assert factor < Fraction(1, 4)
     places = 0
     while factor * 2 ** (places + 1) < 2**15:
         places += 1
-    # Sixteen digits, then fifteen.
+    # Sixteen binary digits, then rounded to fifteen.
     mantissa = (math.floor(factor * 2 ** (places + 1)) + 1) >> 1
     return (mantissa, places - 16) if places - 16 <= 31 else (0, 1)
 
@@ -95,7 +95,7 @@ def shorten(d, radius, squares):
 
 
 def f32(x):
-    """The nearest number of 24 digits, as a fraction."""
+    """The nearest number with 24 binary digits, as a fraction."""
     x = Fraction(x)
     if x == 0:
         return x

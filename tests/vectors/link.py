@@ -1,5 +1,5 @@
-"""The bytes of a link between a coordinator and a helper (docs/protocol.md), by an independent reading
-of the Noise Protocol Framework, revision 34. Needs the package cryptography.
+"""Computes the bytes of a link between a coordinator and a helper (docs/protocol.md), independently
+from the Noise Protocol Framework, revision 34. Needs the package cryptography.
 
     python3 tests/vectors/link.py > tests/vectors/link.json
 """

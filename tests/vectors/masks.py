@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes masks.json: the masks and tags of docs/protocol.md, read independently.
+"""Writes masks.json: the masks and tags of docs/protocol.md, implemented independently.
 
 Usage: masks.py > masks.json
 """
@@ -27,7 +27,7 @@ def round_key(key, round, ledger):
 
 
 def masks(key, width, count):
-    """The key stream, cut into pieces of so many bits, the lowest first."""
+    """The key stream, cut into pieces of `width` bits, lowest first."""
     blocks = (count * width + 511) // 512
     stream = b"".join(block(key, i, bytes(12)) for i in range(blocks))
     bits = int.from_bytes(stream, "little")

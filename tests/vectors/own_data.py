@@ -1,4 +1,4 @@
-"""Small data as pandas and NumPy write them: phones.parquet and phones.npz.
+"""Writes small data with pandas and NumPy: phones.parquet and phones.npz.
 
 pip install numpy pandas pyarrow; python own_data.py
 """

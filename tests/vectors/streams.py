@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes streams.json: how a name becomes a random stream (docs/same-bits.md), read independently.
+"""Writes streams.json: random streams from names (docs/same-bits.md), implemented independently.
 
 Usage: streams.py > streams.json
 """
@@ -12,7 +12,7 @@ SEED_DOMAIN = b"smolfed simulation seed "
 
 
 def below(words, bound):
-    """Uniform integer below bound: upper half of word * bound, words of the last stretch skipped."""
+    """Uniform integer below bound: upper half of word * bound. Skips words of the last stretch."""
     while True:
         product = next(words) * bound
         if product % 2**32 >= 2**32 % bound:

@@ -1,7 +1,7 @@
-"""Features of windows by their definitions, for window.json: python3 window.py > window.json
+"""Computes window features by definition, for window.json: python3 window.py > window.json
 
-Standard library alone. The Fourier transform is the sum of its definition, added without rounding
-errors (math.fsum), and not a fast transform: another method than that of the code under test.
+Uses only the standard library. The Fourier transform is the defining sum, added without rounding
+errors (math.fsum). It is not a fast transform, unlike in the code under test.
 """
 
 import json
@@ -9,7 +9,7 @@ import math
 
 
 def noise(count, state):
-    """Numbers of a linear congruence, from -1 to 1."""
+    """Numbers from -1 to 1 by linear congruence."""
     values = []
     for _ in range(count):
         state = (state * 1_664_525 + 1_013_904_223) % 2**32
@@ -35,7 +35,7 @@ def features(samples, bounds):
         twice = 1 if k in (0, count // 2) else 2
         return twice * (re * re + im * im) / (count * length)
 
-    # As integers, where the mean's rounding cannot matter.
+    # Computed in integers, so that rounding of the mean cannot matter.
     total = sum(samples)
     signs = [x * length >= total for x in samples]
     return {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes wire.json: frames as docs/protocol.md describes them, read independently.
+"""Writes wire.json: the frames of docs/protocol.md, implemented independently.
 
 Usage: wire.py > wire.json
 """
@@ -57,7 +57,7 @@ def h(key, sixteen):
 
 
 def poly1305(key, text):
-    """RFC 8439, section 2.5, in Python's integers."""
+    """RFC 8439, section 2.5, in Python integers."""
     r = int.from_bytes(key[:16], "little") & 0x0FFFFFFC0FFFFFFC0FFFFFFC0FFFFFFF
     sum = 0
     for at in range(0, len(text), 16):
@@ -79,7 +79,7 @@ def sealed(key, nonce, associated, text):
 
 
 def x25519(secret, point):
-    """RFC 7748, section 5, in Python's integers."""
+    """RFC 7748, section 5, in Python integers."""
     p = 2**255 - 19
     k = int.from_bytes(secret, "little") & ~7 & ~(1 << 255) | 1 << 254
     u = int.from_bytes(point, "little") % 2**255
@@ -143,7 +143,7 @@ class Noise:
 
 
 def cobs(raw):
-    """Cheshire, Baker 1999; frames are shorter than 255 bytes."""
+    """Cheshire, Baker 1999. Frames are shorter than 255 bytes."""
     assert len(raw) < 255
     return b"".join(bytes([len(piece) + 1]) + piece for piece in raw.split(b"\0")) + b"\0"
 
@@ -173,7 +173,7 @@ def hello(hidden, name, lowest=VERSION, highest=VERSION):
 
 
 def x25519_greeting(hidden, name):
-    """Both frames, and the session's key, of a greeting with X25519."""
+    """Both frames and the session key of a greeting with X25519."""
     key = h(CHAIN_KEY, b"smolfed greeting")
     name = struct.pack("<B8s", hidden, name)
     versions = bytes([VERSION, VERSION])
@@ -209,7 +209,7 @@ def ledger_fingerprint():
 
 
 def expand(secret, info):
-    """HKDF-Expand with SHA-256, RFC 5869, section 2.3: its first block."""
+    """The first block of HKDF-Expand with SHA-256, RFC 5869, section 2.3."""
     return hmac.new(secret, info + b"\1", hashlib.sha256).digest()
 
 
@@ -252,8 +252,8 @@ def network_digest(*records):
     return key[:8]
 
 
-# Windows of six channels of 50 samples: 8 kernels of 5, the larger of each two, 16 kernels of 5, the
-# mean of each channel, 7 classes.
+# Windows of six channels of 50 samples: 8 kernels of 5, the larger of each pair, 16 kernels of 5,
+# the mean of each channel, 7 classes.
 CONVOLUTIONS = [
     record(1, 6, 1, 50),
     record(1, 8, 1, 5, 1, 1, 0, 0),
@@ -264,7 +264,7 @@ CONVOLUTIONS = [
     record(4),
     record(5, 7),
 ]
-# Texts of 40 symbols out of 80, in 8 numbers each; an LSTM of 64; 80 classes.
+# Texts of 40 symbols out of 80, embedded in 8 numbers each, an LSTM of 64, 80 classes.
 RECURRENT = [record(2, 40, 1), record(6, 80, 8), record(7, 64), record(8), record(5, 80)]
 # A dense layer on 9 features.
 FLAT = [record(3, 9), record(5, 3)]
@@ -277,7 +277,7 @@ ROOT = bytes(range(32, 64))
 PSEUDONYM = h(CHAIN_KEY, b"smolfed number  ")[:8]
 READY = ledger_fingerprint() + SHAPE + bytes([1])
 READY_NETWORK = ledger_fingerprint() + NETWORK + bytes([0])
-# Bit of adaptive clipping with its noise, helpers, and bits of a masked entry.
+# The bit of adaptive clipping with its noise, the helpers, and the bits of a masked entry.
 BARE, BIT, BIT_WITH_NOISE, MASKED = [
     struct.pack("<BQQBB", *behind)
     for behind in [(0, 0, 0, 0, 0), (1, 0, 0, 0, 0), (1, 9 << 20, 4, 0, 0), (0, 0, 0, 2, 19)]
@@ -287,40 +287,40 @@ INVITATION = SHAPE + struct.pack(
 )
 CENTRAL_SETTINGS = struct.pack("<IIfffBffBQQ", 1, 1, 0.5, 0.25, 1.0, 0, 0.0, 1.0, 8, 0, 0)
 CENTRAL = SHAPE + CENTRAL_SETTINGS
-# PMTL with a pull of 0.5 and 7 local steps, after round 3; all but the last layer of the network.
+# PMTL with a pull of 0.5 and 7 local steps, after round 3. The network without its last layer.
 PMTL = struct.pack("<BfIII", 1, 0.5, 7, 650, 3 + 1)
 HEAD = struct.pack("<BfIII", 4, 0.0, 0, PARAMETERS - 17 * 7, 3 + 1)
 # Fine-tuning with a pull of 0.5.
 TUNED = struct.pack("<BfIII", 5, 0.5, 0, 0, 0)
-# An encoder of 64 features in 16 numbers without biases. Its matrix has 16 * 17 / 2 entries, behind
-# which is the number of samples, of which there are up to 300; two pairs of views of a sample. In
-# training representations are clipped to the root of 8.
+# An encoder of 64 features to 16 numbers, without biases. Its matrix has 16 * 17 / 2 entries,
+# followed by the number of samples, which is at most 300. A sample has two pairs of views. In
+# training, representations are clipped to the root of 8.
 ENCODER = struct.pack("<BHH", 6, 64, 16)
 MATRIX = struct.pack("<BfIII", 6, 0.0, 2, 16 * 17 // 2 + 1, 300)
 ALONE = struct.pack("<BfIII", 7, 8.0, 2, 64 * 16, 0)
 WITH_OTHERS = struct.pack("<BfIII", 8, 8.0, 2, 64 * 16, 0)
 LOCAL_SETTINGS = INVITATION[len(SHAPE) :]
 MODEL = struct.pack("<H3f", 2, 1.0, -0.5, 0.0)
-# Steps of 2^-12: as they are, and as differences to -299, 0, 5 and -5. The last one has no room in a byte.
+# Steps of 2^-12, unchanged and as differences from -299, 0, 5 and -5. The last needs two bytes.
 SHORT = struct.pack("<HB4h", 2, 12, -300, 127, 0, 900)
 DIFFERENCES = struct.pack("<HB4bh", 2, 12 | 128, -1, 127, -5, -128, 900)
 VALUES = [1, -1, 0, 2**20 - 1, -(2**20), 12345]
 UPDATE = struct.pack("<HB", 3, 0) + packed(VALUES, 21)
 UPDATE_MORE = struct.pack("<HB", 3, 2) + packed(VALUES, 21)
 NOTHING = struct.pack("<HB", 0, 0)
-# The bit +2^b of an update without noise of the device, b = 20; it is not negated with the update.
+# The bit +2^b of an update without the device's noise, b = 20. It is not negated with the update.
 UPDATE_BIT = struct.pack("<HB", 4, 1) + packed([2**20], 22)
-# The tag for the second helper, behind 650 entries of 19 bits: 93 in a chunk.
+# The tag for the second helper, after 650 entries of 19 bits, 93 per chunk.
 UPDATE_TAG = struct.pack("<HB", 8, 0) + bytes(range(16))
 
 
 def noisy_width(grid_bits, numerator, denominator):
-    """Bits of a value with noise of the device on the line."""
+    """Transmitted bits of a value with the device's noise."""
     return 1 + (2**grid_bits + 12 * (numerator // denominator + 1)).bit_length()
 
 
 def digest_of_bounds(ranges):
-    """Of steps: a block for each value, which is zeros for a value that stays as it is."""
+    """Digest of steps, with a block for each value. An unchanged value has a block of zeros."""
     key = h(bytes(32), b"smolfed bounds  ")
     for bounds in ranges:
         key = h(key, struct.pack("<Bff7x", 1, *bounds) if bounds else bytes(16))
@@ -328,7 +328,7 @@ def digest_of_bounds(ranges):
 
 
 # Firmware that computes features: gradients of 28 x 32 pixels of three colours in cells of 4, and 8
-# steps of two values, of which the second one stays as it is.
+# steps of two values, the second of which is unchanged.
 GRADIENTS = struct.pack("<BBHHH", 1, 3, 28, 32, 4)
 STEPS = struct.pack("<BBH", 3, 8, 2) + digest_of_bounds([(-1.0, 2.5), None])
 
