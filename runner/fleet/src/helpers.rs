@@ -48,10 +48,10 @@ const MAX_LOST: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenMissing {
-    /// Begins no round, and waits for it.
+    /// Waits for the helper, and begins no round until then.
     #[default]
     Wait,
-    /// Ends the run, which can be resumed; also after a round that was lost.
+    /// Ends the run, which can be resumed, also after a lost round.
     Stop,
 }
 

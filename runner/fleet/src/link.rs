@@ -21,7 +21,7 @@ pub enum Preset {
     Fast,
     /// Some hundred bytes per second, or seconds each way.
     Slow,
-    /// One downlink for an uplink, and a duty cycle.
+    /// One downlink per uplink, and a duty cycle.
     Lorawan,
 }
 

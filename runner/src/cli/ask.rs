@@ -44,10 +44,10 @@ pub(super) struct Args {
     /// Set a key of the file, for example privacy.epsilon=0.5 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
-    /// Run directory to write [default: runs/<name>-<time>].
+    /// Write the run to this directory [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Number of threads [default: one per core].
+    /// Use N threads [default: one per core].
     ///
     /// The result does not depend on it.
     #[arg(long, value_name = "N")]

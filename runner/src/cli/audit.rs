@@ -64,10 +64,10 @@ pub(super) struct Args {
     /// Set a key of the experiment, for example rounds=1 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Seed of all randomness, the same as --set seed=N.
+    /// Set the seed of all randomness, the same as --set seed=N.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Number of canaries in each run.
+    /// Use M canaries in each run.
     ///
     /// The maximum is the number of devices, or of users if users have several devices.
     #[arg(
@@ -77,7 +77,7 @@ pub(super) struct Args {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     canaries: u32,
-    /// Number of pairs of runs [default: as many as take a few seconds].
+    /// Make N pairs of runs [default: as many as take a few seconds].
     ///
     /// More pairs bring the lower bound closer to the true epsilon. A tenth as many additional
     /// pairs choose the thresholds.
@@ -89,7 +89,7 @@ pub(super) struct Args {
     /// sources.
     #[arg(long, value_enum, value_name = "SOURCE", conflicts_with = "membership")]
     source: Option<SourceName>,
-    /// Probability that any of the lower bounds may be wrong.
+    /// Allow this probability that any of the lower bounds is wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
     /// Inject a fault that the audit should detect.
@@ -98,10 +98,10 @@ pub(super) struct Args {
     /// Run a membership inference attack on trained models instead.
     #[arg(long)]
     membership: bool,
-    /// With --membership: draw the ROC curves into this SVG file.
+    /// Draw the ROC curves into this SVG file (needs --membership).
     #[arg(long, value_name = "FILE", requires = "membership")]
     svg: Option<PathBuf>,
-    /// With --membership: use the experiment of this run directory.
+    /// Use the experiment of this run directory (needs --membership).
     ///
     /// The ROC curves are added to the report of the run.
     #[arg(long, value_name = "DIR", requires = "membership",

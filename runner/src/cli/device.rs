@@ -71,7 +71,7 @@ const OTHER_FILES: u64 = 64;
       --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
       --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
-    /// Model, as KIND:FEATURES or softmax:FEATURESxCLASSES, for example softmax:64x10.
+    /// Set the model, as KIND:FEATURES or softmax:FEATURESxCLASSES, for example softmax:64x10.
     ///
     /// `smolfed provision` prints it. A network of layers needs `--preprocessing` instead.
     #[arg(
@@ -81,19 +81,19 @@ pub(super) struct Args {
         conflicts_with = "preprocessing"
     )]
     model: Option<Task>,
-    /// File preprocessing.json with the model and the preprocessing of its samples.
+    /// Read the model and the preprocessing of its samples from this preprocessing.json.
     ///
     /// `smolfed provision` and runs write this file. With it, the device finds the columns of the
     /// CSV file by name, replaces missing values, scales values and reads classes as names.
     #[arg(long, value_name = "FILE")]
     preprocessing: Option<PathBuf>,
-    /// Record of the device, or a folder with several records, written by `smolfed provision`.
+    /// Read the record of the device, or a folder of records, written by `smolfed provision`.
     ///
     /// The record may also be text, and - reads the text from standard input. A folder contains the
     /// records and ledgers of several devices, whose samples are in their records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
-    /// Ledger of the device, created by `smolfed provision` or by `--new-ledger`.
+    /// Keep the device's ledger in this file, created by `smolfed provision` or by `--new-ledger`.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
     /// Create the ledger, which must not exist yet.
@@ -120,13 +120,13 @@ pub(super) struct Args {
     listen: Option<Address>,
     #[command(flatten)]
     files: TransportFiles,
-    /// CSV file with the samples of the device.
+    /// Read the samples of the device from this CSV file.
     ///
     /// Without `--preprocessing`, its columns are the features in the order of the model, and
     /// classes are numbers from 0.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Column of the CSV file to predict.
+    /// Predict this column of the CSV file.
     ///
     /// With `--preprocessing`, the default is the column of the experiment.
     #[arg(long, value_name = "COLUMN", requires = "data")]
@@ -142,7 +142,7 @@ pub(super) struct Args {
     answers: AnswerArgs,
     #[command(flatten)]
     wake: WakeArgs,
-    /// Speed of the link to the coordinator.
+    /// Set the speed of the link to the coordinator.
     ///
     /// A message is not repeated before 500ms (fast), 5s (slow) or 1m (lorawan), and never before a
     /// measured round trip.

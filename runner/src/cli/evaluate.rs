@@ -34,10 +34,10 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Column of a CSV file to predict [default: the column from training].
+    /// Predict this column of a CSV file [default: the column from training].
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// File with the labels of an IDX file, or with the labels or values of a NumPy file.
+    /// Read the labels of an IDX file, or the labels or values of a NumPy file, from this file.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     #[command(flatten)]

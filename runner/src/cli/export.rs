@@ -24,12 +24,12 @@ use smolfed_report::inference::integers::Integers;
 pub(super) struct Args {
     #[command(flatten)]
     model: ModelArgs,
-    /// Format of the output.
+    /// Write the output in this format.
     #[arg(long, value_enum)]
     format: Format,
     #[command(flatten)]
     arithmetic: ArithmeticArgs,
-    /// File to write [default: standard output].
+    /// Write the output to this file [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

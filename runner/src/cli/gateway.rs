@@ -27,13 +27,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
       --device serial:/dev/ttyACM0 --device serial:/dev/ttyACM1
   smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600")]
 pub(super) struct Args {
-    /// Address of the coordinator, for example tls:fleet.example.org:7443.
+    /// Connect to the coordinator at this address, for example tls:fleet.example.org:7443.
     ///
     /// The address is mqtt:HOST:PORT[/PREFIX], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE]
     /// or unix:PATH.
     #[arg(long, value_name = "ADDRESS")]
     to: Address,
-    /// Address of a board, for example serial:/dev/ttyACM0 (repeatable).
+    /// Connect to a board at this address, for example serial:/dev/ttyACM0 (repeatable).
     ///
     /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or
     /// unix:PATH.

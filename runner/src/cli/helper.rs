@@ -45,7 +45,7 @@ pub(super) struct Args {
     listen: Vec<Address>,
     #[command(flatten)]
     files: TransportFiles,
-    /// Minimum number of devices in a sum, at least the minimum in FILE.
+    /// Require at least N devices in a sum, where N is at least the minimum in FILE.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_cohort: Option<u32>,
     /// Serve metrics at this address, for example 127.0.0.1:9100.
@@ -53,7 +53,7 @@ pub(super) struct Args {
     /// The paths are /metrics, for Prometheus, and /healthz. The metrics name no device.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Additional host name for requests of metrics, behind a proxy (repeatable).
+    /// Accept this additional host name in requests for metrics, behind a proxy (repeatable).
     #[arg(long = "http-name", value_name = "NAME", requires = "http")]
     http_names: Vec<String>,
     #[command(flatten)]

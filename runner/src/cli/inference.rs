@@ -41,7 +41,7 @@ enum Arithmetic {
 /// Arithmetic of predictions, and its calibration.
 #[derive(Debug, clap::Args)]
 pub(super) struct ArithmeticArgs {
-    /// Arithmetic of predictions.
+    /// Compute predictions in this arithmetic.
     ///
     /// `integer` rounds features and weights, in networks to 8 bits.
     #[arg(long, value_enum, default_value = "f32")]
@@ -114,13 +114,13 @@ pub(super) fn warn_of_saturated(count: u64, integers: Option<&Integers<'_>>) {
 /// New rows.
 #[derive(Debug, clap::Args)]
 pub(super) struct RowArgs {
-    /// Rows to read, for example new.csv, or - for standard input.
+    /// Read the rows from this file, for example new.csv, or from standard input if FILE is -.
     ///
     /// The rows are a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an
     /// array of an archive (set.npz/x), or a folder of images.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
-    /// Column of a CSV file that names its rows [default: row numbers from 1].
+    /// Name the rows of a CSV file by this column [default: row numbers from 1].
     #[arg(long, value_name = "COLUMN")]
     id: Option<String>,
     /// Read a CSV file without a header line.
@@ -128,7 +128,7 @@ pub(super) struct RowArgs {
     /// Its columns are the model's features in order, and are called 1, 2, 3 and so on.
     #[arg(long)]
     no_header: bool,
-    /// Treatment of a category that the model was not trained with.
+    /// Choose how to treat a category that the model was not trained with.
     ///
     /// `ignore` treats it like a missing cell, as none of the known categories, and reports the
     /// number of such rows on standard error.

@@ -21,14 +21,14 @@ use smolfed_data::suggestion::Choices;
 pub(super) struct Args {
     /// Name of a known set (`smolfed data list`), a file, or a folder.
     data: String,
-    /// Column to predict [default: a column called label, class, target, y or outcome].
+    /// Predict this column [default: a column called label, class, target, y or outcome].
     #[arg(long, value_name = "NAME")]
     label: Option<String>,
-    /// Column with the device of each row [default: a column called user, phone, patient or
+    /// Assign rows to devices by this column [default: a column called user, phone, patient or
     /// similar].
     #[arg(long, value_name = "NAME")]
     device_column: Option<String>,
-    /// Type of the label [default: a number if the labels are many different numbers].
+    /// Set the type of the label [default: a number if the labels are many different numbers].
     #[arg(long, value_name = "TASK")]
     task: Option<TaskKind>,
     /// Leave out a column (repeatable).

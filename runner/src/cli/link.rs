@@ -9,20 +9,22 @@ use smolfed_fleet::link::{Link, Preset};
 /// Times of links to devices.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(super) struct LinkArgs {
-    /// Speed of the links to devices [default: fast].
+    /// Set the speed of the links to devices [default: fast].
     ///
     /// It sets the three times below, and the default of `--timeout` (30s, 5m and 1h).
     #[arg(long, value_name = "KIND", value_enum)]
     link: Option<Preset>,
-    /// Maximum time of a connection without a session [default: 10s, slow: 60s, lorawan: 10m].
+    /// Close a connection without a session after this time [default: 10s, slow: 60s, lorawan:
+    /// 10m].
     ///
-    /// It covers a greeting of three messages.
+    /// The time covers a greeting of three messages.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     session_timeout: Option<Duration>,
-    /// Interval between calls to a device without a session [default: 1s, slow: 10s, lorawan: 1m].
+    /// Call a device without a session at this interval [default: 1s, slow: 10s, lorawan: 1m].
     #[arg(long, value_name = "TIME", value_parser = duration)]
     call_interval: Option<Duration>,
-    /// Minimum pause before an invitation is repeated [default: 500ms, slow: 5s, lorawan: 1m].
+    /// Wait at least this long before repeating an invitation [default: 500ms, slow: 5s,
+    /// lorawan: 1m].
     ///
     /// The coordinator measures round trips, and waits longer than they take.
     #[arg(long, value_name = "TIME", value_parser = duration)]

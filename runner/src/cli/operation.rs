@@ -24,7 +24,7 @@ pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 /// Operation of a coordinator.
 #[derive(Debug, clap::Args)]
 pub(super) struct Operation {
-    /// Time for the round in progress to end after SIGTERM or Ctrl-C.
+    /// Wait at most this long for the round in progress to end after SIGTERM or Ctrl-C.
     ///
     /// Devices that have not answered by then are missing in the round. No round is burned.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
@@ -37,12 +37,12 @@ pub(super) struct Operation {
     /// only with a token file.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// File with a token for the live page, readable only by its owner.
+    /// Require the token in this file, readable only by its owner, for the live page.
     ///
     /// Anyone with the token can see which devices take part.
     #[arg(long, value_name = "FILE", requires = "http")]
     http_token_file: Option<PathBuf>,
-    /// Additional host name for requests of the live page, behind a proxy (repeatable).
+    /// Accept this additional host name in requests for the live page, behind a proxy (repeatable).
     #[arg(long = "http-name", value_name = "NAME", requires = "http")]
     http_names: Vec<String>,
 }
@@ -50,15 +50,15 @@ pub(super) struct Operation {
 /// Content and format of the log.
 #[derive(Debug, clap::Args)]
 pub(super) struct LogArgs {
-    /// Level of detail of the log.
+    /// Set the level of detail of the log.
     ///
     /// Only "debug" names devices on standard error, because participation is secret.
     #[arg(long, value_name = "LEVEL", value_enum, default_value_t)]
     log_level: Detail,
-    /// Format of the log: text for people, or one JSON object per line.
+    /// Set the format of the log: text for people, or one JSON object per line.
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
     log_format: Format,
-    /// Also write the log to this file.
+    /// Write the log to this file as well.
     ///
     /// The log in the file names devices, and only the owner may read it. SIGHUP reopens the file
     /// after it was renamed.

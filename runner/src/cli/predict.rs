@@ -39,7 +39,7 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Column of the CSV file that is not a feature, for features without names.
+    /// Leave out this column of the CSV file, which is not a feature, if features have no names.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
     #[command(flatten)]
@@ -47,7 +47,7 @@ pub(super) struct Args {
     /// Print one JSON document and nothing else.
     #[arg(long)]
     json: bool,
-    /// File to write [default: standard output].
+    /// Write the predictions to this file [default: standard output].
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -64,10 +64,10 @@ pub(super) use output::{Files, Output};
 pub(super) struct Args {
     /// Experiment, a TOML file [default: the built-in experiment].
     file: Option<PathBuf>,
-    /// Device numbers, from FIRST up to but excluding LAST: 0..4 means four devices.
+    /// Provision the devices from FIRST up to but excluding LAST: 0..4 means four devices.
     #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
     devices: Range<u32>,
-    /// Folder to write to.
+    /// Write the files to this folder.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Write records and ledgers into one zip archive instead of the folder.

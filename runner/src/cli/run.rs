@@ -48,10 +48,10 @@ pub(super) struct Args {
     /// Set a key of the experiment, for example privacy.epsilon=6 (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     overrides: Vec<Override>,
-    /// Run directory to write [default: runs/<name>-<time>].
+    /// Write the run to this directory [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     out: Option<PathBuf>,
-    /// Seed, the same as --set seed=N.
+    /// Set the seed, the same as --set seed=N.
     #[arg(
         long,
         value_name = "N",
@@ -65,7 +65,7 @@ pub(super) struct Args {
     /// The results do not have the same bits as on boards.
     #[arg(long, conflicts_with = "resume")]
     fast: bool,
-    /// Number of threads [default: one per core].
+    /// Use N threads [default: one per core].
     ///
     /// The result does not depend on it.
     #[arg(long, value_name = "N")]
@@ -92,7 +92,7 @@ pub(super) struct Args {
     /// Repeat the cohorts and drop-outs of this participation.jsonl, written by `smolfed serve`.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     participation: Option<PathBuf>,
-    /// Seconds between checkpoints.
+    /// Write a checkpoint at this interval, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     checkpoint_every: u64,
 }

@@ -57,7 +57,7 @@ struct CompareArgs {
     /// Run directories, two or more.
     #[arg(value_name = "RUN", required = true, num_args = 2..)]
     runs: Vec<PathBuf>,
-    /// Also write a page with the curves of all runs.
+    /// Write a page with the curves of all runs as well.
     ///
     /// An existing file is not overwritten.
     #[arg(long, value_name = "FILE")]
@@ -79,10 +79,10 @@ struct ExportArgs {
     /// Run directories.
     #[arg(value_name = "RUN", required = true)]
     runs: Vec<PathBuf>,
-    /// Format of the output.
+    /// Write the output in this format.
     #[arg(long, value_parser = formats())]
     format: &'static Format,
-    /// File or folder to write.
+    /// Write to this file or folder.
     ///
     /// Existing files and folders are not overwritten.
     #[arg(long, value_name = "PATH")]

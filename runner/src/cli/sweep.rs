@@ -61,13 +61,13 @@ pub(super) struct Args {
     /// Set a key of the file, for example rounds=10 or sweep.metric=test_loss (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<String>,
-    /// Folder for results and tables [default: sweeps/<name>].
+    /// Write results and tables to this folder [default: sweeps/<name>].
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Number of seeds, instead of the number in the file.
+    /// Use N seeds, instead of the number in the file.
     #[arg(long, value_name = "N")]
     seeds: Option<u32>,
-    /// Number of threads [default: one per core].
+    /// Use N threads [default: one per core].
     ///
     /// The results do not depend on it.
     #[arg(long, value_name = "N")]

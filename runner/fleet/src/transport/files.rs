@@ -56,22 +56,26 @@ pub enum OptionsError {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::Args)]
 #[serde(deny_unknown_fields)]
 pub struct TransportFiles {
-    /// The certificate of this side, and those of the authorities between: a PEM file. For
-    /// addresses tls:HOST:PORT at which this command accepts connections.
+    /// Accept TLS connections with the certificate in this PEM file.
+    ///
+    /// It is for addresses tls:HOST:PORT at which this command accepts connections. The file also
+    /// contains the certificates of the intermediate authorities.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_certificate: Option<PathBuf>,
-    /// The private key of that certificate, a PEM file.
+    /// Read the private key of the certificate from this PEM file.
     #[arg(long, value_name = "FILE", requires = "tls_certificate")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_key: Option<PathBuf>,
-    /// The authorities whose certificates are accepted where this command connects to
-    /// tls:HOST:PORT, a PEM file; by default those that the system trusts.
+    /// Trust the authorities in this PEM file for connections to tls:HOST:PORT.
+    ///
+    /// By default, the command trusts the authorities of the system.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_ca: Option<PathBuf>,
-    /// A file with two lines, the user name at the broker of a mqtt:HOST:PORT and the password,
-    /// which its owner alone may read.
+    /// Log in to the broker at mqtt:HOST:PORT with the user name and password in this file.
+    ///
+    /// The file has two lines, the user name and the password, and only its owner may read it.
     #[arg(long, value_name = "FILE")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mqtt_login: Option<PathBuf>,

@@ -32,21 +32,21 @@ const TARGET: &str = "smolfed";
 /// How lines are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// For people: time, level, sentence.
+    /// For people: time, level and sentence.
     #[default]
     Text,
-    /// For machines: an object a line.
+    /// For machines: one JSON object per line.
     Json,
 }
 
 /// How much is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Detail {
-    /// What stops the run or a part of it.
+    /// Errors that stop the run or a part of it.
     Error,
-    /// What an operator should look at.
+    /// Also warnings that an operator should look at.
     Warn,
-    /// What happens.
+    /// Also normal events.
     #[default]
     Info,
     /// Everything, with the numbers of devices.

@@ -30,7 +30,7 @@ pub struct Args {
     /// data.devices=100 works as well, as for a run. features.cell=7 sets a key of `[features]`.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     overrides: Vec<Override>,
-    /// Seed of splits and partitions [default: the experiment's, or 0].
+    /// Set the seed of splits and partitions [default: the experiment's, or 0].
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Print one JSON document to standard output and nothing else.

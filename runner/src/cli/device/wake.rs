@@ -16,7 +16,7 @@ pub(super) struct WakeArgs {
     /// the round cannot end in that time. An unsent update goes out at the next wake.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     awake_for: Option<Duration>,
-    /// Minimum speed of the link, in bytes per second.
+    /// Assume that the link carries at least N bytes per second.
     #[arg(
         long,
         value_name = "N",
@@ -25,7 +25,7 @@ pub(super) struct WakeArgs {
         value_parser = positive
     )]
     bytes_per_second: NonZeroU32,
-    /// Maximum time from a request to its answer.
+    /// Assume at most this time from a request to its answer.
     #[arg(
         long,
         value_name = "TIME",
@@ -34,9 +34,9 @@ pub(super) struct WakeArgs {
         value_parser = duration
     )]
     round_trip: Duration,
-    /// Minimum speed of training, in samples per second.
+    /// Assume that training processes at least N samples per second.
     ///
-    /// It matters in rounds with helpers, whose updates cannot wait for the next wake.
+    /// The speed matters in rounds with helpers, whose updates cannot wait for the next wake.
     #[arg(
         long,
         value_name = "N",
@@ -45,7 +45,7 @@ pub(super) struct WakeArgs {
         value_parser = positive
     )]
     samples_per_second: NonZeroU32,
-    /// Maximum number of samples on any device of the fleet.
+    /// Assume at most N samples on any device of the fleet.
     ///
     /// The device assumes this number instead of its own, so that a decline reveals nothing about
     /// its samples.

@@ -14,12 +14,12 @@ use smolfed_fleet::keys::stored::real_path;
 /// Keys file and its passphrase.
 #[derive(Debug, clap::Args)]
 pub(super) struct KeysArgs {
-    /// Keys of the fleet, written by `smolfed provision`.
+    /// Use the fleet's keys in this file, written by `smolfed provision`.
     ///
     /// `smolfed keys revoke` and `smolfed keys add` also accept the keys of a helper.
     #[arg(long, value_name = "FILE", default_value = "keys.toml")]
     keys: PathBuf,
-    /// File whose first line is the passphrase of encrypted keys.
+    /// Read the passphrase of encrypted keys from the first line of this file.
     ///
     /// By default, the passphrase comes from the file named by SMOLFED_KEYS_PASSPHRASE_FILE, from
     /// the systemd credential smolfed-keys-passphrase, or from the terminal.

@@ -27,7 +27,7 @@ pub(super) struct Args {
     /// Keys file to add.
     #[arg(value_name = "FILE")]
     from: PathBuf,
-    /// File with the passphrase of the keys to add [default: the same passphrase].
+    /// Read the passphrase of the keys to add from this file [default: the same passphrase].
     #[arg(long, value_name = "FILE")]
     from_passphrase_file: Option<PathBuf>,
     #[command(flatten)]

@@ -24,7 +24,7 @@ use smolfed_fleet::keys::vault::Vault;
 pub(super) struct Args {
     #[command(flatten)]
     keys: KeysArgs,
-    /// File with the new passphrase, for keys that are already encrypted.
+    /// Read the new passphrase from this file, for keys that are already encrypted.
     #[arg(long, value_name = "FILE")]
     new_passphrase_file: Option<PathBuf>,
 }

@@ -25,7 +25,7 @@ pub(super) struct Args {
     numbers: Vec<u32>,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Reason in one line, stored with the date.
+    /// Store this reason, one line, with the date.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]

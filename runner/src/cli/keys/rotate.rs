@@ -26,12 +26,12 @@ pub(super) struct Args {
     number: u32,
     /// Experiment, a TOML file [default: the built-in experiment].
     file: Option<PathBuf>,
-    /// Folder for the new files of the device.
+    /// Write the new files of the device to this folder.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Reason in one line, stored with the date of the old key.
+    /// Store this reason, one line, with the date of the old key.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]

@@ -16,21 +16,22 @@ use side::{Comparer, Row, refused};
 /// Flags for correlated noise only.
 #[derive(Debug, clap::Args)]
 pub(super) struct CorrelatedArgs {
-    /// For correlated: minimum distance in rounds between two participations of one device.
+    /// Set the minimum distance in rounds between two participations of one device, for correlated.
     #[arg(long, value_name = "B")]
     separation: Option<u32>,
-    /// For correlated: maximum number of rounds in which one device takes part.
+    /// Set the maximum number of rounds in which one device takes part, for correlated.
     ///
     /// With block-cyclic sampling, the default is as many as the separation allows.
     #[arg(long, value_name = "K")]
     participations: Option<u32>,
-    /// For correlated: maximum number of windows between a model and its update.
+    /// Set the maximum number of windows between a model and its update, for correlated.
     ///
     /// Rounds are then windows of time, and an update counts up to S windows after the window of
     /// its model. A device takes part in at most ceil(rounds / (B + S)) windows.
     #[arg(long, value_name = "S")]
     staleness: Option<u32>,
-    /// For correlated: family of the noise strategy [default: the family with the least rmse].
+    /// Use this family of noise strategies, for correlated [default: the family with the least
+    /// rmse].
     ///
     /// The families are identity, tree, square-root, square-root-banded, banded-optimal-mean and
     /// banded-optimal-max. Without the flag, all are compared.

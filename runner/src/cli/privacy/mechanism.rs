@@ -53,42 +53,42 @@ pub(super) enum Kind {
 /// Flags of both commands.
 #[derive(Debug, clap::Args)]
 pub(super) struct MechanismArgs {
-    /// Number of devices in the federation.
+    /// Set the number of devices in the federation.
     #[arg(long, value_name = "N")]
     devices: Option<u32>,
-    /// Scheme that samples the devices of a round.
+    /// Sample the devices of a round with this scheme.
     #[arg(long, value_name = "SCHEME", value_enum)]
     sampling: Option<SamplingScheme>,
-    /// Devices in each round (the expected number for poisson).
+    /// Set the number of devices in each round (the expected number for poisson).
     #[arg(long, value_name = "S", conflicts_with = "sampling_rate")]
     cohort: Option<u32>,
-    /// Fraction of the devices in each round, instead of --cohort.
+    /// Set the fraction of the devices in each round, instead of --cohort.
     #[arg(long, value_name = "RATE")]
     sampling_rate: Option<f64>,
-    /// Maximum number of rounds in which one device takes part, for unsampled.
+    /// Set the maximum number of rounds in which one device takes part, for unsampled.
     #[arg(long, value_name = "K")]
     max_participations: Option<u32>,
-    /// Number of rounds.
+    /// Set the number of rounds.
     #[arg(long, value_name = "T")]
     pub(super) rounds: Option<u64>,
-    /// Noise std on the sum of the updates, divided by the clip norm.
+    /// Set the noise std on the sum of the updates, divided by the clip norm.
     ///
     /// For correlated, it is the noise std on each release, divided by the sensitivity and by the
     /// clip norm.
     #[arg(long, value_name = "Z", conflicts_with = "noise_std")]
     noise_multiplier: Option<f64>,
-    /// Noise std on the sum of the updates, instead of --noise-multiplier (needs --clip-norm).
+    /// Set the noise std on the sum of updates, instead of --noise-multiplier (needs --clip-norm).
     #[arg(long, value_name = "STD", requires = "clip_norm")]
     noise_std: Option<f64>,
-    /// Clip norm: the bound on the L2 norm of one device's update.
+    /// Set the clip norm, the bound on the L2 norm of one device's update.
     #[arg(long, value_name = "L")]
     clip_norm: Option<f64>,
-    /// Delta: a number such as 1e-5, or 1/N^P with N the number of devices [default: 1/N^1.1].
+    /// Set delta: a number such as 1e-5, or 1/N^P with N the number of devices [default: 1/N^1.1].
     ///
     /// For correlated without --devices, the default is 1e-6.
     #[arg(long, value_name = "DELTA")]
     delta: Option<DeltaSpec>,
-    /// Trust model: central, local, distributed or distributed=M/T.
+    /// Set the trust model: central, local, distributed or distributed=M/T.
     ///
     /// With central, the server adds the noise. With local, each device adds all of its own noise.
     /// With distributed, the server and a helper each add noise to masked sums. With
@@ -96,20 +96,20 @@ pub(super) struct MechanismArgs {
     /// (M, if T is left out).
     #[arg(long, value_name = "TRUST", default_value = "central")]
     trust: TrustModel,
-    /// Unit of protection.
+    /// Set the unit of protection.
     #[arg(long, value_enum, default_value = "device")]
     unit: Unit,
-    /// Maximum number of devices of one user.
+    /// Set the maximum number of devices of one user.
     ///
     /// Epsilon then protects all of them together.
     #[arg(long, value_name = "K", default_value_t = 1)]
     devices_per_user: u32,
-    /// Mechanism of the release.
+    /// Set the mechanism of the release.
     #[arg(long, value_enum, default_value = "discrete-gaussian")]
     mechanism: Kind,
     #[command(flatten)]
     correlated: CorrelatedArgs,
-    /// Bits of the grid: updates are multiples of the clip norm times 2^-BITS.
+    /// Set the bits of the grid: updates are multiples of the clip norm times 2^-BITS.
     ///
     /// It applies to discrete-gaussian and correlated.
     #[arg(
@@ -120,7 +120,7 @@ pub(super) struct MechanismArgs {
             .range(i64::from(*BITS.start())..=i64::from(*BITS.end()))
     )]
     grid_bits: u8,
-    /// Name of one accountant, or all.
+    /// Use the accountant of this name, or all.
     #[arg(long, value_name = "NAME", default_value = "all")]
     accountant: String,
     /// Print one JSON document to standard output and nothing else.

@@ -33,12 +33,12 @@ use smolfed_release::number::significant;
       --participations 6 --delta 1e-6 --svg errors.svg"
 )]
 pub(in crate::cli) struct Args {
-    /// Target epsilon, which the result never exceeds.
+    /// Set the target epsilon, which the result never exceeds.
     ///
     /// Only correlated noise has a plan without a target, for noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]
     epsilon: Option<f64>,
-    /// For answers to questions: also print the standard error caused by the noise.
+    /// Print the standard error caused by the noise as well, for answers to questions.
     #[arg(long, conflicts_with = "mechanism")]
     answers: bool,
     #[command(flatten)]

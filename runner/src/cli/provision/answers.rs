@@ -19,7 +19,7 @@ pub(in crate::cli) struct AnswerArgs {
     /// flag, `smolfed provision` allows none, and `smolfed device` follows its record.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', value_parser = kinds)]
     answers: Vec<Kinds>,
-    /// Maximum number of answers of a device in its lifetime.
+    /// Allow at most N answers of a device in its lifetime.
     ///
     /// By default, `smolfed provision` allows as many as the experiment asks for. `smolfed device`
     /// has no default.
@@ -30,10 +30,10 @@ pub(in crate::cli) struct AnswerArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     max_answers: Option<u32>,
-    /// Minimum noise multiplier of a device's own noise on an answer.
+    /// Require a noise multiplier of at least Z for a device's own noise on an answer.
     ///
-    /// By default, `smolfed provision` takes it from the experiment's questions under local trust.
-    /// Otherwise, it is the minimum for updates, which is none if the coordinator adds the noise.
+    /// By default, `smolfed provision` takes Z from the experiment's questions under local trust.
+    /// Otherwise, Z is the minimum for updates, which is none if the coordinator adds the noise.
     #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
     min_answer_noise: Option<NoiseMultiplier>,
 }

@@ -22,12 +22,12 @@ const DEFAULT_MIN_COHORT: u32 = 2;
 /// Requirements of helpers, in addition to those of the experiment.
 #[derive(Debug, Default, clap::Args)]
 pub(in crate::cli) struct HelperArgs {
-    /// Minimum number of devices in each sum of a helper [default: 2].
+    /// Require at least N devices in each sum of a helper [default: 2].
     ///
     /// Each helper can require more.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_cohort: Option<u32>,
-    /// Maximum number of rounds that each helper answers [default: the experiment's].
+    /// Let each helper answer at most N rounds [default: the experiment's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     helper_rounds: Option<u32>,
 }

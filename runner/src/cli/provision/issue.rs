@@ -39,9 +39,9 @@ pub(in crate::cli) struct DeviceArgs {
     /// pixels from 0 to 255.
     #[arg(long)]
     raw: bool,
-    /// Maximum number of participations of a device in its lifetime.
+    /// Allow at most N participations of a device in its lifetime.
     ///
-    /// By default, it is the number of rounds and answers of the experiment or, with correlated
+    /// By default, N is the number of rounds and answers of the experiment or, with correlated
     /// noise, the participations of the experiment.
     #[arg(
         long,
@@ -50,16 +50,16 @@ pub(in crate::cli) struct DeviceArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     budget: Option<u32>,
-    /// Minimum distance between two participations of a device, in round numbers of the fleet.
+    /// Keep two participations of a device at least N round numbers of the fleet apart.
     ///
     /// 1 lets the device take part in every round, 342 in at most one of 342. The default is 1 or,
     /// with correlated noise, the experiment's separation, which is also the minimum.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,
-    /// Maximum number of rounds that an accepted round can be ahead of the device's ledger.
+    /// Accept rounds up to N rounds ahead of the device's ledger.
     ///
-    /// It prevents a message from using up the round numbers of the device. The default is 65536,
-    /// or less for budgets above 65534.
+    /// The limit prevents a message from using up the round numbers of the device. The default is
+    /// 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
     /// Let the devices greet under changing pseudonyms.

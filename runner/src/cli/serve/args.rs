@@ -39,10 +39,10 @@ use smolfed_fleet::transport::{Address, TransportFiles};
 pub(in crate::cli) struct Args {
     /// Experiment, a TOML file [default: the built-in experiment].
     pub(super) file: Option<PathBuf>,
-    /// Keys of the fleet, written by `smolfed provision`.
+    /// Read the fleet's keys from this file, written by `smolfed provision`.
     #[arg(long, value_name = "FILE", required_unless_present = "resume")]
     pub(super) keys: Option<PathBuf>,
-    /// File whose first line is the passphrase of encrypted keys.
+    /// Read the passphrase of encrypted keys from the first line of this file.
     ///
     /// By default, the passphrase comes from the file named by SMOLFED_KEYS_PASSPHRASE_FILE, from
     /// the systemd credential smolfed-keys-passphrase, or from the terminal.
@@ -62,59 +62,60 @@ pub(in crate::cli) struct Args {
     pub(super) listen: Vec<Address>,
     #[command(flatten)]
     pub(super) files: TransportFiles,
-    /// Address of a helper, for example tcp:helper.example.com:7100 (repeatable).
+    /// Connect to a helper at this address, for example tcp:helper.example.com:7100 (repeatable).
     ///
     /// The address is tcp:HOST:PORT, tls:HOST:PORT or unix:PATH. Give the addresses in the order of
     /// the helpers' numbers. With `privacy.trust` = "distributed", every helper needs one.
     #[arg(long = "helper", value_name = "ADDRESS")]
     pub(super) helpers: Vec<Address>,
-    /// Reaction to an unreachable helper [default: wait].
+    /// Choose how to react to an unreachable helper [default: wait].
     ///
     /// With wait, no round begins until the helper can be reached. With stop, the run stops and can
     /// be resumed.
     #[arg(long, value_name = "WHAT", value_enum)]
     pub(super) helper_missing: Option<WhenMissing>,
-    /// Number of simulated devices alongside the real ones.
+    /// Simulate N devices alongside the real ones.
     ///
-    /// It sets data.devices.
+    /// N becomes data.devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) simulated: Option<u32>,
-    /// Time for a device to complete its part in a round, for example 30s, 500ms or 2m.
+    /// Wait at most this long for a device to complete its part in a round, for example 30s, 500ms
+    /// or 2m.
     ///
     /// The default is 30s, or as `--link` says.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     #[command(flatten)]
     pub(super) link: LinkArgs,
-    /// Minimum time between the beginnings of two consecutive rounds, for example 2m.
+    /// Wait at least this long from the beginning of a round to the next, for example 2m.
     ///
-    /// A device that restarts then misses no round. It does not apply to windows, which have their
-    /// own times. By default, rounds follow each other at once.
+    /// A device that restarts then misses no round. The time does not apply to windows, which have
+    /// their own times. By default, rounds follow each other at once.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) round_interval: Option<Duration>,
-    /// Minimum number of connected devices for a round to begin.
+    /// Begin a round only if at least N devices are connected.
     ///
     /// Devices that were connected within `--away-after` count as well. Devices with a revoked key
     /// do not count. Cohorts are still drawn from all devices. The default is half of the devices
     /// with keys in an expected cohort.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_devices: Option<u32>,
-    /// Time that a disconnected device counts towards `--min-devices` [default: the time-out].
+    /// Count a disconnected device towards `--min-devices` for this long [default: the time-out].
     ///
     /// For devices that sleep, give the time between two wakes.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(super) away_after: Option<Duration>,
-    /// Time without any connected device after which the run ends [default: 1h].
+    /// End the run after this time without any connected device [default: 1h].
     ///
     /// The run can be resumed.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) give_up_after: Option<Duration>,
-    /// Maximum number of connections [default: 1024 more than there are devices].
+    /// Accept at most N connections [default: 1024 more than there are devices].
     ///
     /// When all are taken, one without a session gives way to each new one.
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<usize>,
-    /// Maximum number of devices that receive the model at the same time.
+    /// Send the model to at most N devices at the same time.
     ///
     /// The others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = 256)]
@@ -131,7 +132,7 @@ pub(in crate::cli) struct Args {
     /// Epsilon counts all devices that are drawn. It is available only with uniform sampling.
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["quorum", "resume"])]
     pub(super) over_select: Option<OverSelection>,
-    /// Number of rounds without an answer after which a device is quarantined, or 0 for never.
+    /// Quarantine a device after N rounds without an answer, or never if N is 0.
     ///
     /// `smolfed keys readmit` ends the quarantine. An answered round makes up for one round without
     /// an answer. A device is quarantined immediately if it sends a message that no honest device
@@ -148,7 +149,7 @@ pub(in crate::cli) struct Args {
     /// Set a key of the experiment (repeatable).
     #[arg(long = "set", value_name = "KEY=VALUE", conflicts_with = "resume")]
     pub(super) overrides: Vec<Override>,
-    /// Run directory to write [default: runs/<name>-<time>].
+    /// Write the run to this directory [default: runs/<name>-<time>].
     #[arg(long, value_name = "DIR", conflicts_with = "resume")]
     pub(super) out: Option<PathBuf>,
     /// Make the coordinator's randomness reproducible.
@@ -156,7 +157,7 @@ pub(in crate::cli) struct Args {
     /// For tests and demonstrations only: anyone who knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) seed: Option<u64>,
-    /// Number of threads for simulated devices [default: one per core].
+    /// Use N threads for simulated devices [default: one per core].
     #[arg(long, value_name = "N")]
     pub(super) threads: Option<NonZeroUsize>,
     /// Print exactly one JSON document to standard output.
