@@ -201,6 +201,8 @@ where
             refusals: Refusals::new(),
             model_round: 0,
             has_model: false,
+            #[cfg(feature = "short")]
+            is_short: false,
             last: None,
             #[cfg(feature = "reports")]
             experiment: None,

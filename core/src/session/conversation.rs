@@ -55,6 +55,10 @@ pub(super) struct Conversation<'a, M: Trainable, F, R, K, V> {
     /// The round of the model in memory, valid only if `has_model`.
     pub(super) model_round: u32,
     pub(super) has_model: bool,
+    /// Whether that model came in 16 bits. Only such a model is named to the coordinator, so that
+    /// where models have all bits, the lengths of requests do not show which devices hold one.
+    #[cfg(feature = "short")]
+    pub(super) is_short: bool,
     /// How the last round went.
     pub(super) last: Option<LastRound>,
     /// The model or the recipe of the experiment that refused this device.
@@ -280,6 +284,10 @@ where
                 #[cfg(feature = "short")]
                 let chunks = store_any::<M>(global, *index, values, &mut round.base);
                 let chunks = chunks.ok_or(Refusal::Body)?;
+                #[cfg(feature = "short")]
+                {
+                    self.is_short = matches!(values, Values::Short(_));
+                }
                 self.repetitions = 0;
                 round.chunk += chunks;
                 round.end = round.end.saturating_add(chunks - 1);
@@ -387,7 +395,7 @@ where
         }
         #[cfg(feature = "short")]
         {
-            round.base = self.has_model.then_some(self.model_round);
+            round.base = (self.has_model && self.is_short).then_some(self.model_round);
         }
         #[cfg(feature = "sleep")]
         if let Some(round) = &self.round
