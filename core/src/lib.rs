@@ -76,6 +76,7 @@
 //! | [`secrets`] | the root and the chain key of a device, in RAM or in a secure element |
 //! | [`participation`] | a one-time token from the ledger for a round and its randomness |
 //! | [`provision`] | the identity and policy of a device, in a page of flash |
+//! | `delivery` | finished models for devices that only infer: signed files, slots of flash |
 //! | [`session`] | the device's side of the protocol: bytes in, bytes out |
 //! | [`crypto`] | ChaCha20 and Poly1305, and keys |
 //! | [`wire`] | messages and frames between device and coordinator |
@@ -107,6 +108,7 @@
 //! | `questions` | sessions that answer questions, on devices provisioned for it | off |
 //! | `sleep` | sessions that decline rounds longer than the device stays awake | off |
 //! | `short` | sessions that accept models in 16 bits, or as differences to the last one | off |
+//! | `delivery` | devices that only infer: signed model files | off |
 //! | `element` | device secrets in a secure element | off |
 //! | `async` | sessions on streams of `embedded-io-async` | off |
 //! | `rand_core_06`, `rand_core_09` | generators of HALs with older traits: `generator` | off |
@@ -131,6 +133,8 @@ pub mod clip;
 pub mod contrast;
 pub mod crc32;
 pub mod crypto;
+#[cfg(feature = "delivery")]
+pub mod delivery;
 #[cfg(feature = "element")]
 pub mod element;
 pub mod features;

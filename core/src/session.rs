@@ -40,13 +40,13 @@ mod conversation;
 mod device;
 #[cfg(feature = "async")]
 mod drive;
-mod exchange;
+pub(crate) mod exchange;
 #[cfg(feature = "reports")]
 mod experiment;
 mod greeter;
 mod held;
 mod last_round;
-mod line;
+pub(crate) mod line;
 #[cfg(feature = "masks")]
 mod masked;
 mod memory;

@@ -426,6 +426,22 @@ cases = [
     ),
     ("short, chunk", TO_DEVICE, frame(TO_DEVICE, 28, SHORT, 7, 11)),
     ("short, difference", TO_DEVICE, frame(TO_DEVICE, 28, DIFFERENCES, 7, 12)),
+    (
+        "delivery, installed",
+        TO_COORDINATOR,
+        frame(TO_COORDINATOR, 29, struct.pack("<I", 4) + SHAPE + GRADIENTS, 0, 12),
+    ),
+    ("delivery, offered", TO_DEVICE, frame(TO_DEVICE, 30, struct.pack("<I", 2792), 5, 13)),
+    (
+        "delivery, want",
+        TO_COORDINATOR,
+        frame(TO_COORDINATOR, 31, struct.pack("<IB", 384, 16), 5, 13),
+    ),
+    (
+        "delivery, chunk",
+        TO_DEVICE,
+        frame(TO_DEVICE, 32, struct.pack("<I", 384) + bytes(range(192)), 5, 14),
+    ),
 ]
 
 if __name__ == "__main__":

@@ -27,48 +27,100 @@ where
     ///
     /// # Errors
     /// Returns the errors of the stream. A partly written frame is written again.
-    // Not inlined even with one caller, so its buffer is not on the stack during training.
-    #[inline(never)]
+    #[inline(always)]
     pub fn exchange<T>(&mut self, stream: &mut T) -> Result<bool, T::Error>
     where
         T: Read + ReadReady + Write,
     {
-        let mut sent = self.flush(stream)?;
-        let mut buffer = [0; READ_BYTES];
-        let mut read = 0;
-        while self.phase() != Phase::Training && read < CALL_BYTES && stream.read_ready()? {
-            let count = stream.read(&mut buffer)?;
-            read += count;
-            let mut rest = buffer.get(..count).unwrap_or_default();
-            if rest.is_empty() {
-                break;
-            }
-            while !rest.is_empty() {
-                // At least one byte is taken.
-                let taken = self.receive(rest).max(1);
-                rest = rest.get(taken..).unwrap_or_default();
-                sent |= self.flush(stream)?;
-            }
-        }
-        Ok(sent)
+        exchange(self, stream)
+    }
+}
+
+/// One end of a conversation over a byte stream.
+pub(crate) trait Endpoint {
+    /// Returns the bytes for the line.
+    fn outgoing(&self) -> &[u8];
+
+    /// Confirms that they are on the line.
+    fn sent(&mut self);
+
+    /// Takes bytes from the line, and returns how many it took.
+    fn receive(&mut self, bytes: &[u8]) -> usize;
+
+    /// Whether it takes no bytes for now.
+    fn is_busy(&self) -> bool;
+}
+
+impl<M, F, R, K, V> Endpoint for Session<'_, M, F, R, K, V>
+where
+    M: Trainable,
+    R: Greeter,
+    K: PersonalStore,
+    V: Secrets,
+{
+    #[inline(always)]
+    fn outgoing(&self) -> &[u8] {
+        self.outgoing()
     }
 
-    fn flush<T: Write>(&mut self, stream: &mut T) -> Result<bool, T::Error> {
-        let mut sent = false;
-        while !self.outgoing().is_empty() {
-            let mut rest = self.outgoing();
-            while !rest.is_empty() {
-                let written = stream.write(rest)?;
-                if written == 0 {
-                    // This violates the trait's contract. The frame waits.
-                    return Ok(sent);
-                }
-                rest = rest.get(written..).unwrap_or_default();
-            }
-            stream.flush()?;
-            self.sent();
-            sent = true;
-        }
-        Ok(sent)
+    #[inline(always)]
+    fn sent(&mut self) {
+        self.sent();
     }
+
+    #[inline(always)]
+    fn receive(&mut self, bytes: &[u8]) -> usize {
+        self.receive(bytes)
+    }
+
+    #[inline(always)]
+    fn is_busy(&self) -> bool {
+        self.phase() == Phase::Training
+    }
+}
+
+/// [`Session::exchange`], for any endpoint.
+// Not inlined even with one caller, so its buffer is not on the stack during training.
+#[inline(never)]
+pub(crate) fn exchange<E: Endpoint, T>(end: &mut E, stream: &mut T) -> Result<bool, T::Error>
+where
+    T: Read + ReadReady + Write,
+{
+    let mut sent = flush(end, stream)?;
+    let mut buffer = [0; READ_BYTES];
+    let mut read = 0;
+    while !end.is_busy() && read < CALL_BYTES && stream.read_ready()? {
+        let count = stream.read(&mut buffer)?;
+        read += count;
+        let mut rest = buffer.get(..count).unwrap_or_default();
+        if rest.is_empty() {
+            break;
+        }
+        while !rest.is_empty() {
+            // At least one byte is taken.
+            let taken = end.receive(rest).max(1);
+            rest = rest.get(taken..).unwrap_or_default();
+            sent |= flush(end, stream)?;
+        }
+    }
+    Ok(sent)
+}
+
+fn flush<E: Endpoint, T: Write>(end: &mut E, stream: &mut T) -> Result<bool, T::Error> {
+    let mut sent = false;
+    while !end.outgoing().is_empty() {
+        let mut rest = end.outgoing();
+        while !rest.is_empty() {
+            let written = stream.write(rest)?;
+            if written == 0 {
+                // This violates the trait's contract. The frame waits.
+                return Ok(sent);
+            }
+            rest = rest.get(written..).unwrap_or_default();
+        }
+        stream.flush()?;
+        end.sent();
+        sent = true;
+    }
+    Ok(sent)
 }

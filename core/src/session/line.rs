@@ -11,7 +11,7 @@ use crate::wire::{cobs::Place, frame::Encoded, refusal::Refusal};
 const MAX_WAITS: u8 = 4;
 
 /// One frame, in one direction at a time.
-pub(super) struct Line {
+pub(crate) struct Line {
     frame: Encoded,
     incoming: Place,
     /// Whether a byte has come since the last time-out.
@@ -21,7 +21,7 @@ pub(super) struct Line {
 }
 
 impl Line {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             frame: Encoded::empty(),
             incoming: Place::new(),
@@ -31,17 +31,17 @@ impl Line {
     }
 
     /// Returns the bytes that wait for the line: a frame, or none.
-    pub(super) fn outgoing(&self) -> &[u8] {
+    pub(crate) fn outgoing(&self) -> &[u8] {
         self.frame.as_slice()
     }
 
     /// Confirms that the outgoing bytes are on the line.
-    pub(super) const fn sent(&mut self) {
+    pub(crate) const fn sent(&mut self) {
         self.frame.clear();
     }
 
     /// Returns the buffer for an outgoing frame. A partly received frame is lost.
-    pub(super) fn send(&mut self) -> &mut Encoded {
+    pub(crate) fn send(&mut self) -> &mut Encoded {
         self.waits = 0;
         if self.incoming.is_within() {
             self.incoming.refuse(Refusal::Crossed);
@@ -50,7 +50,7 @@ impl Line {
     }
 
     /// Takes a byte, and returns the frame that it ends, if any.
-    pub(super) fn receive(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
+    pub(crate) fn receive(&mut self, byte: u8) -> Option<Result<&mut [u8], Refusal>> {
         if byte != 0 && !self.frame.as_slice().is_empty() {
             self.incoming.refuse(Refusal::Crossed);
         }
@@ -62,7 +62,7 @@ impl Line {
 
     /// Whether a time-out waits for the next one because a frame is coming in, so the line is not
     /// silent.
-    pub(super) fn waits(&mut self) -> bool {
+    pub(crate) fn waits(&mut self) -> bool {
         let is_stirring = core::mem::take(&mut self.is_stirring);
         let waits = is_stirring && self.incoming.is_within() && self.waits < MAX_WAITS;
         self.waits += u8::from(waits);

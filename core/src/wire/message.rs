@@ -6,6 +6,8 @@ use crate::mask::Tag;
 use crate::pack;
 
 mod chunks;
+#[cfg(feature = "delivery")]
+mod delivery;
 mod invitation;
 #[cfg(feature = "questions")]
 mod question;
@@ -15,6 +17,8 @@ mod shape;
 mod short;
 
 pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
+#[cfg(feature = "delivery")]
+pub use delivery::{Delivery, FILE_CHUNK, Installed};
 pub(crate) use invitation::MAX_BYTES as MAX_INVITATION_BYTES;
 pub use invitation::{Invitation, InvitationBytes, PackedInvitation, Request};
 pub use reasons::{Abort, Decline, WhyRefused};
@@ -171,6 +175,9 @@ pub enum Message<'a> {
     /// To the device, the answer to [`Message::Ready`]: the coordinator knows the device and will
     /// not work with it. Retrying is useless.
     Refused(Refused<'a>),
+    /// The exchange with a device that only infers.
+    #[cfg(feature = "delivery")]
+    Delivery(Delivery<'a>),
 }
 
 /// Parameters in a [`Message::ModelChunk`].
@@ -287,6 +294,8 @@ impl<'a> Message<'a> {
             Self::Refused(_) => kind::REFUSED,
             #[cfg(feature = "short")]
             Self::WantShort { .. } => kind::WANT_SHORT,
+            #[cfg(feature = "delivery")]
+            Self::Delivery(delivery) => delivery.kind(),
         }
     }
 
@@ -328,6 +337,9 @@ impl<'a> Message<'a> {
                 reason: WhyRefused::from_code(reader.u8()?),
                 experiment: reader.rest(),
             }),
+            #[cfg(feature = "delivery")]
+            kind => Self::Delivery(Delivery::read_by_device(kind, reader)?),
+            #[cfg(not(feature = "delivery"))]
             _ => return None,
         };
         reader.end()?;
@@ -375,6 +387,9 @@ impl<'a> Message<'a> {
                 })
             }
             kind::DECLINE => Self::Decline(Decline::from_code(reader.u8()?)),
+            #[cfg(feature = "delivery")]
+            kind => Self::Delivery(Delivery::read_by_coordinator(kind, reader)?),
+            #[cfg(not(feature = "delivery"))]
             _ => return None,
         };
         reader.end()?;
@@ -420,6 +435,8 @@ impl<'a> Message<'a> {
             Self::Decline(reason) => {
                 writer.u8(reason.code());
             }
+            #[cfg(feature = "delivery")]
+            Self::Delivery(delivery) => return delivery.write_by_device(writer),
             _ => return None,
         }
         Some(())
@@ -455,6 +472,8 @@ impl<'a> Message<'a> {
             Self::Abort(reason) => {
                 writer.u8(reason.code());
             }
+            #[cfg(feature = "delivery")]
+            Self::Delivery(delivery) => return delivery.write_by_coordinator(writer),
             _ => return None,
         }
         Some(())
@@ -478,6 +497,9 @@ const fn way(kind: u8) -> Option<Direction> {
         kind::READY | kind::WANT_MODEL | kind::UPDATE_CHUNK | kind::DECLINE => {
             Some(Direction::ToCoordinator)
         }
+        #[cfg(feature = "delivery")]
+        kind => delivery::way(kind),
+        #[cfg(not(feature = "delivery"))]
         _ => None,
     }
 }

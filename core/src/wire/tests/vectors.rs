@@ -6,6 +6,8 @@ use serde_json::Value;
 use std::{format, string::String, vec::Vec};
 
 use super::*;
+#[cfg(feature = "delivery")]
+use crate::wire::message::Delivery;
 #[cfg(feature = "short")]
 use crate::wire::message::{ModelGrid, Values};
 use crate::{
@@ -90,7 +92,10 @@ fn frames_agree_with_an_independent_reading() {
     let key = session(&file).cipher();
     let mut kinds = Vec::new();
     for (name, direction, line, mut raw) in cases(&file) {
-        if name.starts_with("short") && cfg!(not(feature = "short")) {
+        let is_absent = |prefix, is_built: bool| name.starts_with(prefix) && !is_built;
+        if is_absent("short", cfg!(feature = "short"))
+            || is_absent("delivery", cfg!(feature = "delivery"))
+        {
             continue;
         }
         let Frame::Sealed(mut frame) = Frame::parse(&mut raw).unwrap() else {
@@ -108,7 +113,11 @@ fn frames_agree_with_an_independent_reading() {
         kinds.push(kind);
     }
     kinds.dedup();
-    let last = if cfg!(feature = "short") { 28 } else { 26 };
+    let last = match cfg!(feature = "short") {
+        _ if cfg!(feature = "delivery") => 32,
+        true => 28,
+        false => 26,
+    };
     assert_eq!(kinds, (16..=last).collect::<Vec<u8>>());
 }
 
@@ -273,6 +282,24 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!(*reason, expected);
         }
         Message::Abort(reason) => assert_eq!(*reason, Abort::OutOfBound),
+        #[cfg(feature = "delivery")]
+        Message::Delivery(delivery) => check_delivery(delivery),
+    }
+}
+
+#[cfg(feature = "delivery")]
+fn check_delivery(delivery: &Delivery<'_>) {
+    match delivery {
+        Delivery::Installed(installed) => {
+            assert_eq!((installed.version, installed.shape.parameters()), (4, 650));
+            assert!(Recipe::read(installed.recipe).is_some());
+        }
+        Delivery::Offered(length) => assert_eq!(*length, 2_792),
+        Delivery::WantFile { offset, count } => assert_eq!((*offset, *count), (384, 16)),
+        Delivery::FileChunk { offset, bytes } => {
+            let expected: [u8; 192] = core::array::from_fn(|i| i as u8);
+            assert_eq!((*offset, *bytes), (384, &expected[..]));
+        }
     }
 }
 
