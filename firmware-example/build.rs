@@ -27,6 +27,7 @@ const SMALL_MODEL: [(&str, &str); 2] = [("SMOLFED_WIDTH", "25"), ("SMOLFED_CELL"
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-env-changed=SMOLFED_BOARD");
     println!("cargo:rerun-if-changed=boards.rs");
+    println!("cargo:rerun-if-env-changed=SMOLFED_PUBLISHER");
     let board = board()?;
     let out = PathBuf::from(variable("OUT_DIR")?);
     write(&out.join("memory.x"), &memory_map(board))?;

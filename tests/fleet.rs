@@ -22,6 +22,7 @@ mod c_on_linux;
 mod clock;
 mod commands;
 pub(crate) mod contrast;
+mod delivery;
 pub(crate) mod device;
 mod eavesdrop;
 mod handshake;
@@ -399,7 +400,7 @@ fn correlated_noise_begins_anew_after_a_restart() {
     }
     let outcome = wait(coordinator, "serve --resume served --json").success();
     assert!(
-        outcome.stderr.contains("correlated noise begins anew"),
+        outcome.stderr.contains("correlated noise starts again"),
         "{outcome}"
     );
     let statement = &outcome.json()["privacy"][0];
@@ -419,10 +420,9 @@ fn correlated_noise_begins_anew_after_a_restart() {
     assert_is_the_simulation(&place, "served");
     let tree = serve("1s", &format!("{settings} --set privacy.family=tree"));
     let tree = tree.replace("--out served", "--out tree");
-    place.smolfed(&tree).refused(
-        2,
-        &["`privacy.family` = \"tree\"", "a server that restarts"],
-    );
+    place
+        .smolfed(&tree)
+        .refused(2, &["`privacy.family` = \"tree\"", "a restarted server"]);
 }
 
 #[test]
@@ -503,7 +503,7 @@ fn device_of_before_is_refused_until_it_is_provisioned_again() {
     let (answered, missing, printed) = served("erased");
     assert_eq!((answered, missing), (0, vec!["not connected".to_owned()]));
     // Standard error does not name the device.
-    let sentence = "a device is refused: its ledger or its key is not the one that is known";
+    let sentence = "a device is refused: its ledger or its key is not the known one";
     assert!(printed.contains(sentence), "{printed}");
     // Provisioned again, with new record, ledger and key.
     replace("device-0.ledger");

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::program::{Outcome, Place, program};
 
 /// Inputs by topic.
-const TOPICS: [(&str, &str); 7] = [
+const TOPICS: [(&str, &str); 8] = [
     ("commands", include_str!("wrong_inputs/commands.txt")),
     ("keys", include_str!("wrong_inputs/keys.txt")),
     ("experiments", include_str!("wrong_inputs/experiments.txt")),
@@ -30,6 +30,7 @@ const TOPICS: [(&str, &str); 7] = [
     ("accounting", include_str!("wrong_inputs/accounting.txt")),
     ("models", include_str!("wrong_inputs/models.txt")),
     ("fleet", include_str!("wrong_inputs/fleet.txt")),
+    ("delivery", include_str!("wrong_inputs/delivery.txt")),
 ];
 
 /// Arguments shared by many lines.
@@ -274,6 +275,11 @@ fn fleet() {
 }
 
 #[test]
+fn wrong_calls_around_delivered_models_are_answered() {
+    try_topic("delivery");
+}
+
+#[test]
 fn the_trial_has_at_least_130_different_inputs_over_all_commands() {
     let topics = TOPICS.iter().map(|(_, text)| Input::of_topic(text));
     let inputs: Vec<Input> = topics.flatten().collect();
@@ -290,10 +296,11 @@ fn the_trial_has_at_least_130_different_inputs_over_all_commands() {
     let help = Place::new().smolfed("help").success().stdout;
     let commands = help.split("Commands:").nth(1).unwrap();
     let commands = commands.split("Options:").next().unwrap();
+    // Descriptions continue further right.
     let commands = commands
         .lines()
-        .filter_map(|line| line.split_whitespace().next());
-    for command in commands.filter(|name| *name != "help") {
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
+    for command in commands.filter(|name| !name.is_empty() && *name != "help") {
         let is_tried = different.iter().any(|arguments| arguments[0] == command);
         assert!(is_tried, "no wrong input for: {command}");
     }

@@ -1,7 +1,7 @@
 //! Finished models for a device that only infers: it has a key and a number, and neither a ledger
 //! nor random streams, so it cannot take part in a round.
 //!
-//! A publisher signs a [model file](file). A device accepts a file only with the publisher's
+//! A publisher signs a [model file](mod@file). A device accepts a file only with the publisher's
 //! signature, with the shape and the features of its firmware, and with a version above its
 //! current one. It therefore does not matter who carries the file: a coordinator
 //! ([`Receiver`]), an update of the firmware, or a phone ([`ModelSlots::install`]).

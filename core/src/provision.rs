@@ -12,6 +12,8 @@ use core::{marker::PhantomData, ops::Range};
 
 #[cfg(feature = "element")]
 use crate::element::{Element, SecureElement};
+#[cfg(feature = "delivery")]
+use crate::wire::keys::ChainKey;
 use crate::{
     bytes::{Reader, Writer},
     crc32::crc32,
@@ -53,7 +55,7 @@ pub const HEADER_BYTES: usize = 124;
 const ROOT: Range<usize> = 52..84;
 
 /// Offset of the flags.
-#[cfg(any(feature = "element", feature = "questions"))]
+#[cfg(any(feature = "delivery", feature = "element", feature = "questions"))]
 const FLAGS: usize = 119;
 
 /// Bytes between the key and the samples.
@@ -75,11 +77,15 @@ const HAS_ELEMENT: u8 = 2;
 #[cfg(feature = "questions")]
 const HAS_QUESTIONS: u8 = 4;
 
+/// Flag: the device only infers, and has no root. Firmware that trains refuses the record, whether
+/// it knows the flag or not.
+const INFERS: u8 = if cfg!(feature = "delivery") { 8 } else { 0 };
+
 /// Flags of the lower half known to this build.
 #[cfg(feature = "questions")]
-const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT | HAS_QUESTIONS;
+const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT | HAS_QUESTIONS | INFERS;
 #[cfg(not(feature = "questions"))]
-const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT;
+const KNOWN_FLAGS: u8 = HIDES_NUMBER | HAS_ELEMENT | INFERS;
 
 /// Bytes of the question policy of a device, if it answers questions.
 #[cfg(feature = "questions")]
@@ -117,6 +123,9 @@ pub enum ProvisionError {
     /// or one that has other secrets or does not answer. Or the client has an element and the
     /// record does not use it.
     Element,
+    /// The record is for a device that only infers, and this client trains, or the other way round.
+    #[cfg(feature = "delivery")]
+    Role,
 }
 
 impl core::fmt::Display for ProvisionError {
@@ -127,12 +136,17 @@ impl core::fmt::Display for ProvisionError {
             Self::Checksum => "the provisioning record is damaged",
             Self::Samples => "the provisioning record has invalid samples",
             Self::Target => "the provisioning record's samples are for another kind of model",
-            Self::Unaligned => "the provisioning record does not lie at a multiple of four bytes",
+            Self::Unaligned => "the provisioning record is not aligned to four bytes",
             Self::Room => "the provisioning record does not fit",
-            Self::Policy => "the provisioning record's policy is none of this version",
+            Self::Policy => "this version does not know the provisioning record's policy",
             Self::Element => {
-                "the provisioning record is for a device with a secure element, and this one has \
-                 none or another one, or the other way round"
+                "the provisioning record is for a device with a secure element, but this one has \
+                 none or another one, or the reverse"
+            }
+            #[cfg(feature = "delivery")]
+            Self::Role => {
+                "the provisioning record is for a device that only infers, and this one trains, or \
+                 the other way round"
             }
         })
     }
@@ -249,13 +263,39 @@ impl<'a> Record<'a, ()> {
     }
 }
 
+/// A device that only infers.
+#[cfg(feature = "delivery")]
+#[derive(Clone, Debug)]
+pub struct Recipient {
+    /// Number of the device.
+    pub device: u32,
+    /// The key that it shares with the coordinator.
+    pub chain: ChainKey,
+}
+
+#[cfg(feature = "delivery")]
+impl Recipient {
+    /// Reads the record of a device that only infers.
+    ///
+    /// # Errors
+    /// As [`Record::read`], and [`ProvisionError::Role`] for the record of a device that trains.
+    #[inline(never)]
+    pub fn read(page: &[u8]) -> Result<Self, ProvisionError> {
+        let record = Record::parse(page, INFERS, |_| Ok(()))?;
+        Ok(Self {
+            device: record.identity.device,
+            chain: ChainKey::new(record.key.ok_or(ProvisionError::Role)?),
+        })
+    }
+}
+
 impl<'a, S> Record<'a, S> {
-    /// Reads a record with or without the flag of an element. `secrets` derives its secrets from
-    /// the root.
+    /// Reads a record with or without the flags of an element and of a device that only infers.
+    /// `secrets` derives its secrets from the root.
     #[inline(always)]
     fn parse(
         page: &'a [u8],
-        element: u8,
+        expected: u8,
         secrets: impl FnOnce(&[u8; 32]) -> Result<S, ProvisionError>,
     ) -> Result<Self, ProvisionError> {
         let mut reader = Reader(page);
@@ -298,7 +338,7 @@ impl<'a, S> Record<'a, S> {
         };
         let root = root.as_flattened().first_chunk();
         let root = root.ok_or(ProvisionError::Length)?;
-        let helpers = helpers(flags, element)?;
+        let helpers = helpers(flags, expected)?;
         #[cfg(feature = "questions")]
         let (questions, samples) = questions(flags, samples)?;
         let (feature_count, count) = (u16::from_le_bytes([f0, f1]), u32::from_le_bytes(count));
@@ -360,13 +400,19 @@ fn multiplier(low: [u8; 4], high: [u8; 4]) -> NoiseMultiplier {
     NoiseMultiplier::from_units(u64::from(low) | u64::from(high) << 32)
 }
 
-/// Returns the number of helpers in the flags, for a device with or without an element.
+/// Returns the number of helpers in the flags, for a device with or without an element, or one that
+/// only infers.
 #[inline(always)]
-const fn helpers(flags: u8, element: u8) -> Result<u8, ProvisionError> {
+const fn helpers(flags: u8, expected: u8) -> Result<u8, ProvisionError> {
     let helpers = flags >> HELPERS_SHIFT;
     if flags & 0b1111 & !KNOWN_FLAGS != 0 || helpers > MAX_HELPERS {
-        Err(ProvisionError::Policy)
-    } else if flags & HAS_ELEMENT != element {
+        return Err(ProvisionError::Policy);
+    }
+    #[cfg(feature = "delivery")]
+    if (flags ^ expected) & INFERS != 0 {
+        return Err(ProvisionError::Role);
+    }
+    if (flags ^ expected) & HAS_ELEMENT != 0 {
         Err(ProvisionError::Element)
     } else {
         Ok(helpers)
@@ -694,6 +740,29 @@ pub fn allow_questions(page: &mut [u8], policy: &QuestionPolicy) -> Result<usize
     Writer::new(place.get_mut(MAGIC.len()..).unwrap_or_default())
         .u32(u32::try_from(length).map_err(room)?);
     seal(page, length - CRC_BYTES).ok_or(ProvisionError::Room)
+}
+
+/// Writes the record of a device that only infers to the start of `page`, and returns its length.
+/// It has a number and a key, and no root.
+///
+/// # Errors
+/// [`ProvisionError::Room`] if `page` is shorter than [`record_bytes`] for no samples.
+#[cfg(feature = "delivery")]
+pub fn write_recipient(device: u32, key: &Key, page: &mut [u8]) -> Result<usize, ProvisionError> {
+    let length = HEADER_BYTES + CRC_BYTES;
+    let page = page.get_mut(..length).ok_or(ProvisionError::Room)?;
+    page.fill(0);
+    Writer::new(page)
+        .put(&[0; MAGIC.len()])
+        .u32(length as u32)
+        .put(key.secret())
+        .u32(crc32(key.secret()))
+        .u32(0)
+        .u32(device);
+    if let Some(flags) = page.get_mut(FLAGS) {
+        *flags = INFERS;
+    }
+    seal(page, HEADER_BYTES).ok_or(ProvisionError::Room)
 }
 
 /// Returns the offset of a record's checksum.

@@ -9,6 +9,7 @@
 //! | [`client`] | the client: its model and its loop |
 //! | [`local_data`] | training data of a device |
 //! | [`features`] | features of a sensor's windows |
+//! | `infer` | with the feature `delivery`: a device that only infers |
 //! | [`link`] | received bytes from the interrupt to the main loop, and the line as a byte stream |
 //! | `handshake` | with the feature `x25519`: sessions with a Diffie-Hellman handshake |
 //! | `element` | with the feature `element`: a secure element on the second line |
@@ -30,8 +31,9 @@
 //! `src/bin/client.rs` is the program. Variants are `src/bin/network.rs` with a network,
 //! `src/bin/monitor.rs` in a product that uses the model, `src/bin/features.rs` with features of
 //! windows, `src/bin/gradients.rs` with gradients of images, and `src/bin/backbone.rs` with the
-//! features of a frozen network. Only the board files, `link` and the code that takes the line use
-//! `unsafe`. The compiler's copies and fills are in the crate `smolfed-memory`.
+//! features of a frozen network. `src/bin/infer.rs` only infers. Only the board files, `link` and
+//! the code that takes the line use `unsafe`. The compiler's copies and fills are in the crate
+//! `smolfed-memory`.
 #![no_std]
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
@@ -50,6 +52,8 @@ pub mod gradients;
 #[cfg(feature = "x25519")]
 pub mod handshake;
 pub mod host;
+#[cfg(feature = "delivery")]
+pub mod infer;
 pub mod link;
 pub mod local_data;
 pub mod monitor;

@@ -5,6 +5,7 @@ mod audit;
 mod completions;
 mod confusion;
 mod data;
+mod deliver;
 mod demo;
 mod device;
 mod error;
@@ -17,10 +18,12 @@ mod init;
 mod keys;
 mod link;
 mod man;
+mod models;
 mod operation;
 mod predict;
 mod privacy;
 mod provision;
+mod receive;
 mod report;
 mod run;
 mod runs;
@@ -44,7 +47,7 @@ pub use error::CliError;
 /// Differentially private federated learning, simulated on a desktop with the code that
 /// microcontrollers run.
 ///
-/// Without a command, smolfed compares four variants on the built-in digits at the same privacy:
+/// Without a command, smolfed compares four variants on the built-in digits at equal epsilon:
 /// without denoising, with Laplacian smoothing, with automatic denoising, and on gradients instead
 /// of pixels.
 #[derive(Debug, Parser)]
@@ -69,6 +72,9 @@ enum Command {
     Device(device::Args),
     Helper(helper::Args),
     Gateway(gateway::Args),
+    Models(models::Args),
+    Deliver(deliver::Args),
+    Receive(receive::Args),
     Data(data::Args),
     Init(init::Args),
     Schema(schema::Args),
@@ -117,6 +123,9 @@ impl Cli {
             Some(Command::Device(args)) => device::run(&args),
             Some(Command::Helper(args)) => helper::run(&args),
             Some(Command::Gateway(args)) => gateway::run(&args),
+            Some(Command::Models(args)) => models::run(&args, &mut std::io::stdout().lock()),
+            Some(Command::Deliver(args)) => deliver::run(&args),
+            Some(Command::Receive(args)) => receive::run(&args),
             Some(Command::Data(args)) => Ok(data::run(&args, &mut std::io::stdout().lock())?),
             Some(Command::Init(args)) => init::run(&args, &mut std::io::stdout().lock()),
             Some(Command::Schema(schema::Args {})) => schema::run(&mut std::io::stdout().lock()),

@@ -22,6 +22,7 @@ mod element;
 mod features;
 mod gradients;
 mod handshake;
+mod infer;
 mod integers;
 mod masked;
 mod monitor;

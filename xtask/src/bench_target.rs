@@ -29,6 +29,7 @@ pub const FAST: Variant<'_> = Variant {
     features: &["hazmat"],
     is_whole: true,
     programs: &["bench"],
+    publisher: None,
 };
 
 /// The bench with the approximate `exp`.
@@ -39,6 +40,7 @@ const MICROMATH: Variant<'_> = Variant {
     features: &["hazmat", "micromath"],
     is_whole: true,
     programs: &["bench"],
+    publisher: None,
 };
 
 /// Markers around the measurements of boards in `docs/targets.md`.

@@ -22,6 +22,9 @@ const QUESTIONS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none
 /// Target whose clients are tested with 16-bit models.
 const SHORT: &str = "thumbv7em-none-eabihf";
 
+/// Targets whose program that only infers is tested.
+const DELIVERY: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
+
 pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
     for target in if targets.is_empty() { &all } else { targets } {
@@ -32,6 +35,9 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         firmware(target, &Variant::REPORTS)?;
         if target == &SHORT {
             firmware(target, &Variant::SHORT)?;
+        }
+        if DELIVERY.contains(target) {
+            firmware(target, &Variant::DELIVERY)?;
         }
         if CENTRAL.contains(target) {
             firmware(target, &Variant::CENTRAL)?;

@@ -36,6 +36,8 @@ pub struct Variant<'a> {
     pub is_whole: bool,
     /// Programs to build, or all if empty.
     pub programs: &'static [&'static str],
+    /// The public key of the publisher, in hexadecimal digits, for programs that only infer.
+    pub publisher: Option<&'static str>,
 }
 
 impl Variant<'_> {
@@ -47,6 +49,7 @@ impl Variant<'_> {
         features: &[],
         is_whole: true,
         programs: &[],
+        publisher: None,
     };
 
     /// The self-tests and the bench, in addition to the users' programs.
@@ -112,6 +115,15 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
+    /// The program that only infers, for a publisher whose secret key is 32 bytes of 1: the tests'.
+    pub const DELIVERY: Self = Self {
+        folder: "firmware-delivery",
+        features: &["delivery"],
+        programs: &["infer"],
+        publisher: Some("8a88e3dd7409f195fd52db2d3cba5d72ca6709bf1d94121bf3748801b40f6f5c"),
+        ..Self::DEFAULT
+    };
+
     /// Returns the Embassy client for one board, with the board's name as feature and program.
     pub const fn embassy(board: &'static [&'static str]) -> Self {
         Self {
@@ -157,6 +169,9 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
     }
     for program in variant.programs {
         command.args(["--bin", program]);
+    }
+    if let Some(key) = variant.publisher {
+        command.env("SMOLFED_PUBLISHER", key);
     }
     let status = command.status()?;
     if !status.success() {

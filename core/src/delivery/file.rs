@@ -13,7 +13,10 @@
 //! | 48 | 64 | recipe, then zeros |
 //! | 112 | 16 | zeros |
 //! | 128 | 4n or 2n | parameters |
-//! | | 64 | Ed25519 signature of `smolfed model file 1`, a zero, and the SHA-512 of everything before |
+//! | | 64 | signature |
+//!
+//! The signature is Ed25519 over `smolfed model file 1`, a zero, and the SHA-512 of everything
+//! before it.
 
 use ed25519_dalek::{Signature, VerifyingKey};
 use sha2::{Digest, Sha512};
@@ -123,6 +126,20 @@ impl Header {
             .checked_add((HEADER_BYTES + SIGNATURE_BYTES) as u32)
     }
 
+    /// Returns the parameters in a whole file with this header, for the publisher.
+    #[cfg(any(test, feature = "hazmat"))]
+    pub fn parameters<V: FromIterator<f32>>(&self, file: &[u8]) -> V {
+        let bytes = file.get(HEADER_BYTES..).unwrap_or_default();
+        let values = bytes.chunks_exact(self.encoding.bytes());
+        let values = values.take(self.shape.parameters()).map(|bytes| {
+            let mut value = [0.0];
+            self.encoding.decode(bytes, &mut value);
+            let [value] = value;
+            value
+        });
+        values.collect()
+    }
+
     /// Writes the header.
     pub fn write(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
@@ -206,7 +223,7 @@ impl core::fmt::Debug for FileDigest {
 pub struct PublisherKey(VerifyingKey);
 
 impl PublisherKey {
-    /// Reads a key. `None` if the bytes are not a point of the curve, or one of small order.
+    /// Reads a key. `None` if the bytes are not a point of the curve, or are one of small order.
     pub fn new(bytes: &[u8; 32]) -> Option<Self> {
         let key = VerifyingKey::from_bytes(bytes).ok();
         key.filter(|key| !key.is_weak()).map(Self)
@@ -217,6 +234,15 @@ impl PublisherKey {
         let signature = Signature::from_bytes(signature);
         let signed = digest.signed_bytes();
         self.0.verify_strict(&signed, &signature).is_ok()
+    }
+
+    /// Whether the publisher has signed this whole file.
+    pub fn has_signed_file(&self, file: &[u8]) -> bool {
+        file.split_last_chunk().is_some_and(|(content, signature)| {
+            let mut digest = FileDigest::default();
+            digest.update(content);
+            self.has_signed(digest, signature)
+        })
     }
 }
 

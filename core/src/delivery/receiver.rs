@@ -83,8 +83,9 @@ impl<F: NorFlash, R: Rng> Receiver<F, R> {
     ///
     /// `device` and `chain` are the number and the key of the provisioning record. `nonces` yields
     /// 16 bytes per session that never repeat: from hardware entropy, or from a counter that
-    /// survives restarts. Repeated nonces let old offers be replayed to the device, but it accepts
-    /// no version below its own.
+    /// survives restarts and erased models. The key never changes, so repeated nonces let recorded
+    /// sessions be replayed to the device, and it would encrypt under a repeated key. It accepts no
+    /// version below its own even then.
     pub const fn new(device: u32, chain: ChainKey, nonces: R, slots: ModelSlots<F>) -> Self {
         Self {
             line: Line::new(),
@@ -112,6 +113,11 @@ impl<F: NorFlash, R: Rng> Receiver<F, R> {
     /// Returns the phase.
     pub const fn phase(&self) -> Phase {
         self.phase
+    }
+
+    /// Returns the number of the device.
+    pub const fn device(&self) -> u32 {
+        self.device
     }
 
     /// Returns the version of the current model, or 0 without one.
@@ -216,8 +222,12 @@ impl<F: NorFlash, R: Rng> Receiver<F, R> {
         self.send(&answer);
     }
 
-    /// Asks again for the offered version: after a lost connection, or on a line where the
-    /// coordinator cannot call.
+    /// Begins a new session, which continues the incoming file: on a new connection.
+    pub fn reconnect(&mut self) {
+        self.send(&Answer::Hello);
+    }
+
+    /// Asks again for the offered version, on a line where the coordinator cannot call.
     pub fn ask(&mut self) {
         if matches!(self.phase, Phase::Idle | Phase::Ready) {
             self.repetitions = 0;

@@ -23,10 +23,16 @@ const _: () = assert!(
 const SLOTS: [u32; 2] = [0, 1];
 
 /// Returns the bytes of flash for the file of a model with this number of parameters: two slots of
-/// whole erase blocks of `erase_size` bytes.
+/// whole erase blocks of `erase_size` bytes. `u32::MAX` if no flash is that large.
 pub const fn flash_bytes(parameters: usize, erase_size: usize) -> u32 {
-    let bytes = HEADER_BYTES + 4 * parameters + SIGNATURE_BYTES;
-    2 * bytes.next_multiple_of(BLOCK).next_multiple_of(erase_size) as u32
+    let bytes = (HEADER_BYTES + SIGNATURE_BYTES).saturating_add(parameters.saturating_mul(4));
+    let Some(bytes) = bytes.checked_next_multiple_of(BLOCK) else {
+        return u32::MAX;
+    };
+    match bytes.checked_next_multiple_of(erase_size) {
+        Some(bytes) if bytes <= (u32::MAX / 2) as usize => 2 * bytes as u32,
+        _ => u32::MAX,
+    }
 }
 
 /// The models of a device, on flash that it owns.
@@ -51,7 +57,9 @@ impl<F: NorFlash> ModelSlots<F> {
     /// Opens the slots on this flash, which may be blank, and verifies their files.
     ///
     /// # Errors
-    /// [`DeliveryError::Room`] if words of more than 64 bytes do not fit the format.
+    /// [`DeliveryError::Room`] if words of more than 64 bytes do not fit the format, and
+    /// [`DeliveryError::Flash`] if the flash cannot be read. An unreadable slot may hold the
+    /// current model, so it does not count as empty.
     pub fn open(flash: F, accepted: Accepted) -> Result<Self, DeliveryError> {
         if !BLOCK.is_multiple_of(F::READ_SIZE) || !BLOCK.is_multiple_of(F::WRITE_SIZE) {
             return Err(DeliveryError::Room);
@@ -66,10 +74,12 @@ impl<F: NorFlash> ModelSlots<F> {
             incoming: None,
         };
         for slot in SLOTS {
-            if let Ok(header) = slots.verify(slot)
-                && header.version > slots.version()
-            {
-                slots.current = Some((slot, header));
+            match slots.verify(slot) {
+                Ok(header) if header.version > slots.version() => {
+                    slots.current = Some((slot, header));
+                }
+                Err(DeliveryError::Flash) if slot_bytes > 0 => return Err(DeliveryError::Flash),
+                Ok(_) | Err(_) => {}
             }
         }
         Ok(slots)
@@ -86,6 +96,11 @@ impl<F: NorFlash> ModelSlots<F> {
             Some((_, header)) => header.version,
             None => 0,
         }
+    }
+
+    /// Returns the flash, which must not be changed.
+    pub const fn flash(&mut self) -> &mut F {
+        &mut self.flash
     }
 
     /// Returns the flash.
@@ -123,6 +138,13 @@ impl<F: NorFlash> ModelSlots<F> {
         let header = header.ok_or(DeliveryError::Format)?;
         self.accepted.check(&header)?;
         let length = u32::try_from(file.len()).map_err(|_| DeliveryError::Room)?;
+        if header.file_bytes() != Some(length) {
+            return Err(DeliveryError::Length);
+        }
+        // Before the other slot is erased.
+        if !self.accepted.publisher.has_signed_file(file) {
+            return Err(DeliveryError::Signature);
+        }
         self.begin(header.version, length)?;
         for chunk in file.chunks(FILE_CHUNK) {
             self.write(chunk)?;
@@ -226,11 +248,21 @@ impl<F: NorFlash> ModelSlots<F> {
     #[inline(never)]
     fn verify(&mut self, slot: u32) -> Result<Header, DeliveryError> {
         let mut bytes = [0; HEADER_BYTES];
+        if (self.slot_bytes as usize) < HEADER_BYTES {
+            return Err(DeliveryError::Room);
+        }
         self.read(slot, 0, &mut bytes)?;
         let header = Header::read(&bytes).ok_or(DeliveryError::Format)?;
         self.accepted.check(&header)?;
-        let end = header.file_bytes().filter(|end| *end <= self.slot_bytes);
-        let end = end.ok_or(DeliveryError::Room)?;
+        // Whole blocks are read.
+        let fits = |end: &u32| {
+            let end = end.checked_next_multiple_of(BLOCK as u32);
+            end.is_some_and(|end| end <= self.slot_bytes)
+        };
+        let end = header
+            .file_bytes()
+            .filter(fits)
+            .ok_or(DeliveryError::Room)?;
         let mut digest = FileDigest::default();
         digest.update(&bytes);
         let signature = end - SIGNATURE_BYTES as u32;

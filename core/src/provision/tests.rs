@@ -185,7 +185,6 @@ fn samples_that_cannot_be_are_refused() {
     assert_eq!(change(130, &[1]), ProvisionError::Samples, "class 65,543");
     assert_eq!(change(118, &[3]), ProvisionError::Samples, "kind 3");
     assert_eq!(change(118, &[0]), ProvisionError::Samples, "kind none");
-    assert_eq!(change(119, &[8]), ProvisionError::Policy, "flags");
     assert_eq!(change(119, &[2]), ProvisionError::Element);
     assert_eq!(change(119, &[0x90]), ProvisionError::Policy, "nine helpers");
     let value = changed(page.clone(), 128, &f32::NAN.to_le_bytes());
@@ -548,4 +547,39 @@ fn a_record_says_which_questions_are_answered() {
     // An unknown kind.
     let page = changed(page, 124, &[1 << 6]);
     assert_eq!(refused(&page), ProvisionError::Policy);
+}
+
+/// Firmware that trains cannot use the record of a device that only infers, and vice versa.
+#[cfg(feature = "delivery")]
+#[test]
+fn a_record_has_one_role() {
+    let mut record = vec![0; HEADER_BYTES + CRC_BYTES];
+    let length = write_recipient(9, &key(), &mut record).unwrap();
+    assert_eq!(length, record.len());
+    let recipient = Recipient::read(&record).unwrap();
+    assert_eq!(recipient.device, 9);
+    assert_eq!(recipient.chain.secret(), key().secret());
+    assert_eq!(refused(&record), ProvisionError::Role);
+    assert_eq!(
+        Recipient::read(&page(NONE)).unwrap_err(),
+        ProvisionError::Role
+    );
+    for at in 0..record.len() {
+        let mut damaged = record.clone();
+        damaged[at] ^= 1;
+        assert!(Recipient::read(&damaged).is_err(), "byte {at}");
+    }
+    let short = &mut record[..HEADER_BYTES];
+    assert_eq!(write_recipient(9, &key(), short), Err(ProvisionError::Room));
+}
+
+/// A build without `delivery` does not know the role.
+#[cfg(not(feature = "delivery"))]
+#[test]
+fn a_record_of_a_device_that_only_infers_is_refused() {
+    let flags = page(NONE)[119] | 8;
+    assert_eq!(
+        refused(&changed(page(NONE), 119, &[flags])),
+        ProvisionError::Policy
+    );
 }

@@ -40,7 +40,7 @@ impl core::fmt::Display for TextError {
             Self::Character => f.write_str("the text has a character other than A to Z and 2 to 7"),
             Self::Cut => f.write_str("characters are missing"),
             Self::Room => f.write_str("the record is longer than the page"),
-            Self::Number => f.write_str("the number before the record is another device's"),
+            Self::Number => f.write_str("the number before the record belongs to another device"),
             Self::Record(error) => error.fmt(f),
         }
     }

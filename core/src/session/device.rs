@@ -69,8 +69,8 @@ impl core::fmt::Display for SessionError {
                 write!(f, "a vector of {found} entries for a model of {expected}")
             }
             Self::Build => f.write_str(
-                "the policy insists on noise of the device's own or hides its number, and this \
-                 build has neither",
+                "the policy requires device noise or hides the device's number, but this build \
+                 supports neither",
             ),
             Self::Scratch { expected, found } => {
                 write!(

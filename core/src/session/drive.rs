@@ -42,7 +42,7 @@ impl<E> From<E> for LinkLost<E> {
 impl<E: core::fmt::Display> core::fmt::Display for LinkLost<E> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self {
-            Self::Closed => f.write_str("the coordinator's end of the link was closed"),
+            Self::Closed => f.write_str("the coordinator closed the link"),
             Self::Failed(error) => write!(f, "the link failed: {error}"),
         }
     }

@@ -16,7 +16,10 @@ mod shape;
 #[cfg(feature = "short")]
 mod short;
 
-pub use chunks::{MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks};
+use chunks::window;
+pub use chunks::{
+    MAX_WINDOW, MODEL_CHUNK, UPDATE_CHUNK_BYTES, UpdatePart, model_chunks, update_chunks,
+};
 #[cfg(feature = "delivery")]
 pub use delivery::{Delivery, FILE_CHUNK, Installed};
 pub(crate) use invitation::MAX_BYTES as MAX_INVITATION_BYTES;
@@ -237,9 +240,6 @@ impl<'a> Values<'a> {
         Some(())
     }
 }
-
-/// Maximum number of model chunks per request, which bounds its cost.
-pub const MAX_WINDOW: u8 = 32;
 
 /// The second flag of a [`Ready`], which only devices with questions know.
 const ANSWERS_QUESTIONS: u8 = if cfg!(feature = "questions") { 2 } else { 0 };
@@ -502,11 +502,6 @@ const fn way(kind: u8) -> Option<Direction> {
         #[cfg(not(feature = "delivery"))]
         _ => None,
     }
-}
-
-/// Reads a valid number of requested chunks.
-fn window(reader: &mut Reader<'_>) -> Option<u8> {
-    reader.u8().filter(|count| (1..=MAX_WINDOW).contains(count))
 }
 
 fn flag(byte: u8) -> Option<bool> {

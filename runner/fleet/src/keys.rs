@@ -47,6 +47,7 @@ pub struct FleetKeys {
     /// The real devices of this process's run.
     members: BTreeSet<u32>,
     device_seed: Option<u64>,
+    infer_only: bool,
     /// The key of the link to each helper.
     links: BTreeMap<u8, Key>,
     path: PathBuf,
@@ -93,6 +94,7 @@ impl FleetKeys {
             digests,
             vacant,
             device_seed: file.device_seed,
+            infer_only: file.infer_only,
             path,
             passphrase,
             vault,
@@ -117,6 +119,12 @@ impl FleetKeys {
         if file.device_seed != self.device_seed {
             return Err(content(&self.path)(
                 "`device_seed` was changed: it takes effect with the next start".to_owned(),
+            ));
+        }
+        if file.infer_only != self.infer_only {
+            return Err(content(&self.path)(
+                "devices that only infer and devices that train have separate keys files"
+                    .to_owned(),
             ));
         }
         let (keys, digests) = typed(&file);
@@ -196,6 +204,12 @@ impl FleetKeys {
     #[must_use]
     pub const fn device_seed(&self) -> Option<u64> {
         self.device_seed
+    }
+
+    /// Returns whether the devices only infer.
+    #[must_use]
+    pub const fn infer_only(&self) -> bool {
+        self.infer_only
     }
 
     /// Returns the lowest round number that the fleet has not used.

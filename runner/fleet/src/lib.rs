@@ -38,6 +38,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
+//! | [`delivery`] | finished models for devices that only infer: versions, signatures, service |
 //! | [`device`] | a device as a process: flash in a file, memory, connection |
 //! | [`helper`] | a helper as a process: its files, one answer per round |
 //! | [`helper_link`] | the encrypted connection between coordinator and helper |
@@ -56,6 +57,7 @@ pub mod backoff;
 pub mod chains;
 pub mod connection;
 pub mod coordinator;
+pub mod delivery;
 pub mod device;
 pub mod exchange;
 pub mod fleet_file;

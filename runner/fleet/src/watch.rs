@@ -33,6 +33,8 @@ mod without_page;
 
 #[cfg(feature = "page")]
 pub use http::HttpServer;
+#[cfg(feature = "page")]
+pub(crate) use http::guarded;
 pub use settings::{HttpError, HttpSettings};
 #[cfg(not(feature = "page"))]
 pub use without_page::HttpServer;

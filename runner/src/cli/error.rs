@@ -13,6 +13,7 @@ use smolfed_engine::config::ConfigError;
 use smolfed_engine::ranks::ConnectError;
 use smolfed_engine::run::RunError;
 use smolfed_engine::run_files::error::RunDirError;
+use smolfed_fleet::delivery::error::CatalogueError;
 use smolfed_fleet::device::DeviceError;
 use smolfed_fleet::helper::service::HelperServiceError;
 use smolfed_fleet::keys::KeysError;
@@ -45,6 +46,9 @@ pub enum CliError {
     /// The keys of a fleet.
     #[error(transparent)]
     Keys(#[from] KeysError),
+    /// A folder of models.
+    #[error(transparent)]
+    Models(#[from] CatalogueError),
     /// A helper.
     #[error(transparent)]
     Helper(#[from] HelperServiceError),
@@ -136,6 +140,7 @@ impl CliError {
             Self::Run(error) => error.is_bad_input(),
             Self::Serve(error) => error.is_bad_input(),
             Self::Keys(error) => error.is_bad_input(),
+            Self::Models(error) => error.is_bad_input(),
             Self::Helper(error) => error.is_bad_input(),
             Self::Http(error) => error.is_bad_input(),
             Self::Sweep(error) => error.is_bad_input(),

@@ -2,6 +2,7 @@
 
 mod answers;
 mod helpers;
+mod infer;
 mod issue;
 mod noise;
 mod output;
@@ -36,20 +37,20 @@ pub(super) use output::{Files, Output};
 /// Create the secrets of devices, and a keys file for their coordinator.
 ///
 /// Each device gets a record to write to its flash. A record contains the device's number, its key,
-/// the secret root of its random streams, and its limits. By default, the limits are as many
-/// participations as the experiment has rounds, the experiment's epochs and, under local trust, at
-/// least its noise. With correlated noise, the participations and their separation are those on
-/// which the experiment's ε relies. A device answers questions only with --answers, and each answer
-/// is a participation.
+/// the secret root of its random streams, and its limits. By default, the limits allow as many
+/// participations as the experiment has rounds, and its number of epochs in each. Under local
+/// trust, they require at least its noise. With correlated noise, the participations and their
+/// separation are those on which the experiment's ε relies. A device answers questions only with
+/// --answers, and each answer is a participation.
 ///
-/// The command writes keys.toml, preprocessing.json, and for each device device-K.bin and a new
-/// device-K.ledger. The ledger is for a device that is a process or has no random number generator.
-/// A device uses preprocessing.json to prepare its own samples as the experiment does. Only the
-/// owner can read the files, and nothing is overwritten. Copy the files of each device to it once,
-/// then delete them here.
+/// The command writes keys.toml, preprocessing.json, and for each device K its record device-K.bin
+/// and a new device-K.ledger. The ledger is for processes and for boards without a random number
+/// generator. A device uses preprocessing.json to prepare its own samples as the experiment does.
+/// Only the owner can read the files, and nothing is overwritten. Copy each device's files to it
+/// once, then delete them here. See docs/provisioning.md and docs/boards.md.
 ///
 /// With --element, devices with secrets in secure elements also get device-K.element: the 64 bytes
-/// to write into the element of device K, its root and its first chain key.
+/// to write into the element of device K, which are its root and its first chain key.
 ///
 /// With `privacy.trust` = "distributed", each helper gets helper-J.toml and helper-J.toml.ledger.
 /// Move these files off this machine before the coordinator starts: anyone with them and the
@@ -60,11 +61,12 @@ pub(super) use output::{Files, Output};
   smolfed provision experiment.toml --devices 0..4 --out fleet --separation 342 --participations 6
   smolfed provision --devices 0..4 --out fleet --with-data --set data.devices=54
   smolfed provision ask.toml --devices 0..4 --out fleet --answers evaluate,count
-  smolfed provision gradients.toml --devices 0..4 --out fleet --with-data --raw")]
+  smolfed provision gradients.toml --devices 0..4 --out fleet --with-data --raw
+  smolfed provision --infer --devices 0..100 --out shop")]
 pub(super) struct Args {
     /// Experiment, a TOML file [default: the built-in experiment].
     file: Option<PathBuf>,
-    /// Provision the devices from FIRST up to but excluding LAST: 0..4 means four devices.
+    /// Provision the devices from FIRST up to but excluding LAST: 0..4 means devices 0 to 3.
     #[arg(long, value_name = "FIRST..LAST", value_parser = range)]
     devices: Range<u32>,
     /// Write the files to this folder.
@@ -93,6 +95,15 @@ pub(super) struct Args {
     /// demonstrations only: anyone who knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "element")]
     seed: Option<u64>,
+    /// Provision devices that only infer, and take part in no round.
+    ///
+    /// They need no experiment, and their files are keys.toml and device-K.bin. `smolfed deliver`
+    /// sends them models.
+    #[arg(long, conflicts_with_all = [
+        "file", "archive", "records", "seed", "with_data", "raw", "budget", "separation",
+        "max_jump", "hide_number", "element", "answers", "overrides",
+    ])]
+    infer: bool,
 }
 
 fn range(text: &str) -> Result<Range<u32>, String> {
@@ -106,6 +117,10 @@ fn range(text: &str) -> Result<Range<u32>, String> {
 
 /// Runs the command.
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let keys_path = args.out.join("keys.toml");
+    if args.infer {
+        return infer::run(&args.devices, &args.out, sealed(args, &keys_path)?, out);
+    }
     let mut overrides = args.device.overrides.clone();
     overrides.extend(args.seed.map(super::serve::seed).transpose()?);
     let (experiment, federation) = prepare(args.file.as_ref(), &overrides)?;
@@ -118,7 +133,6 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         archive: args.archive.as_deref(),
         records: args.records.as_deref(),
     };
-    let keys_path = files.dir.join("keys.toml");
     let preprocessing_path = files.dir.join(Preprocessing::FILE);
     let links = BTreeMap::new();
     let mut helpers = HelperFiles::new(
@@ -136,9 +150,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         beside.push(path);
     }
     files.check_free(&args.devices, &beside)?;
-    let passphrase = args.passphrase_file.as_deref();
-    let vault = passphrase.map(|path| vault(&PassphraseSource::find(Some(path)), &keys_path));
-    let vault = vault.transpose()?;
+    let vault = sealed(args, &keys_path)?;
     let mut output = Output::create(&files)?;
     let (mut keys, mut elements) = (BTreeMap::new(), BTreeSet::new());
     let bar = progress_bar(args.devices.len() as u64, "device");
@@ -168,7 +180,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     if let Some(seed) = args.seed {
         eprintln!(
             "the devices' random streams are derived from seed {seed}: for tests and \
-             demonstrations only. The coordinator needs the same seed, and whoever knows it can \
+             demonstrations only. The coordinator needs the same seed, and anyone who knows it can \
              subtract the noise; provision a real fleet without `--seed`"
         );
     }
@@ -203,6 +215,13 @@ fn check_number(range: &Range<u32>, devices: u32) -> Result<(), CliError> {
     )))
 }
 
+/// What encrypts the keys at this path, if they are to be encrypted.
+fn sealed(args: &Args, keys: &std::path::Path) -> Result<Option<Vault>, CliError> {
+    let passphrase = args.passphrase_file.as_deref();
+    let vault = passphrase.map(|path| vault(&PassphraseSource::find(Some(path)), keys));
+    vault.transpose()
+}
+
 /// What encrypts new keys, under a passphrase that is not too short.
 pub(super) fn vault(source: &PassphraseSource, keys: &std::path::Path) -> Result<Vault, CliError> {
     let passphrase = source.choose(keys)?;
@@ -233,8 +252,8 @@ fn print_commands(
     let others = match helpers {
         0 => "",
         _ => {
-            ", helper-J.toml\nwith its ledger for helper J, who is somebody else: move them there, \
-             and delete them here"
+            ", helper-J.toml\nwith its ledger for helper J, which someone else runs: move them \
+             there, and delete them here"
         }
     };
     let what = match args.device.element {
@@ -291,7 +310,7 @@ fn device_command(args: &Args, experiment: &Experiment) -> String {
     };
     format!(
         "\n  smolfed device {model} --provision {folder}/device-{first}.bin --ledger \
-         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with samples of \
-         its own: {own_samples}."
+         {folder}/device-{first}.ledger --connect tcp:127.0.0.1:7000\n\nA device with its own \
+         samples: {own_samples}."
     )
 }

@@ -24,10 +24,10 @@ const FEATURES: usize = 64;
 const CLASSES: usize = 10;
 
 /// Linear congruential generator (Numerical Recipes).
-struct Words(u32);
+pub(super) struct Words(pub(super) u32);
 
 impl Words {
-    const fn next(&mut self) -> u32 {
+    pub(super) const fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0
     }
@@ -79,23 +79,8 @@ struct Monitor {
 
 impl Monitor {
     fn start(place: &Place, board: &Board, program: &Path) -> Self {
-        let line = format!("unix:{},server=on,wait=off", place.path("line-0").display());
-        let (page, ledger) = (
-            place.path("fleet/device-0.bin"),
-            place.path("fleet/device-0.ledger"),
-        );
-        let mut qemu = emulator(board, program, &page, &ledger, &line);
-        let mut qemu: Child = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
-        let output = qemu.stdout.take().expect("QEMU's output");
-        let (sender, lines) = channel();
-        thread::spawn(move || {
-            let lines = BufReader::new(output).lines().map_while(Result::ok);
-            let _ = lines.map(|line| sender.send(line)).all(|sent| sent.is_ok());
-        });
-        Self {
-            running: Running::of(qemu),
-            lines,
-        }
+        let (running, lines) = watched(place, "fleet", board, program);
+        Self { running, lines }
     }
 
     /// Returns the next window in the board's output.
@@ -115,6 +100,29 @@ impl Monitor {
         let round = round.and_then(|round| round.parse().ok());
         round.unwrap_or_else(|| panic!("{line}"))
     }
+}
+
+/// Starts device 0 of a folder on a board, and returns its output line by line.
+pub(super) fn watched(
+    place: &Place,
+    folder: &str,
+    board: &Board,
+    program: &Path,
+) -> (Running, Receiver<String>) {
+    let line = format!("unix:{},server=on,wait=off", place.path("line-0").display());
+    let (page, flash) = (
+        place.path(format!("{folder}/device-0.bin")),
+        place.path(format!("{folder}/device-0.ledger")),
+    );
+    let mut qemu = emulator(board, program, &page, &flash, &line);
+    let mut qemu: Child = qemu.stdout(Stdio::piped()).spawn().expect("QEMU starts");
+    let output = qemu.stdout.take().expect("QEMU's output");
+    let (sender, lines) = channel();
+    thread::spawn(move || {
+        let lines = BufReader::new(output).lines().map_while(Result::ok);
+        let _ = lines.map(|line| sender.send(line)).all(|sent| sent.is_ok());
+    });
+    (Running::of(qemu), lines)
 }
 
 /// The board knows its own model, and the coordinator sends the name of the experiment's model.
@@ -194,24 +202,32 @@ fn predicted(place: &Place, round: u32) -> Vec<Named> {
         "run served/config.toml --set rounds={round} --participation before.jsonl --out before"
     );
     place.smolfed(&call).success();
+    let name = |(window, (class, bits))| Named {
+        window,
+        class,
+        bits,
+        round,
+    };
+    let predicted = predictions(place, "before", 8);
+    predicted.into_iter().enumerate().map(name).collect()
+}
+
+/// Returns the classes of the sensor's first windows, and the bits of their probabilities, by
+/// `smolfed predict` with the model of a run whose features have no scale.
+pub(super) fn predictions(place: &Place, run: &str, count: usize) -> Vec<(u16, u32)> {
     // Pixels have levels up to 16, which are the units of the scale: exact.
     let row = |window: &[f32; FEATURES]| window.map(|x| (16.0 * x).to_string()).join(",");
-    let rows: Vec<String> = windows(8).iter().map(row).collect();
+    let rows: Vec<String> = windows(count).iter().map(row).collect();
     let names: Vec<String> = (0..FEATURES).map(|pixel| format!("p{pixel}")).collect();
     let table = format!("{}\n{}\n", names.join(","), rows.join("\n"));
     place.write("windows.csv", table);
-    let said = place.smolfed("predict before --data windows.csv --json");
+    let said = place.smolfed(&format!("predict {run} --data windows.csv --json"));
     let said = said.success().json();
     let rows = said["rows"].as_array().expect("rows");
-    let name = |(window, row): (usize, &serde_json::Value)| {
+    let named = |row: &serde_json::Value| {
         let class: u16 = row["prediction"].as_str().unwrap().parse().unwrap();
         let probability = row["probabilities"][usize::from(class)].as_f64().unwrap();
-        Named {
-            window,
-            class,
-            bits: (probability as f32).to_bits(),
-            round,
-        }
+        (class, (probability as f32).to_bits())
     };
-    rows.iter().enumerate().map(name).collect()
+    rows.iter().map(named).collect()
 }

@@ -284,7 +284,7 @@ fn a_flood_holds_back_no_time_out() {
 #[test]
 fn each_loss_has_a_sentence() {
     let closed = LinkLost::<ErrorKind>::Closed.to_string();
-    assert_eq!(closed, "the coordinator's end of the link was closed");
+    assert_eq!(closed, "the coordinator closed the link");
     let failed = LinkLost::Failed(ErrorKind::BrokenPipe).to_string();
     assert!(failed.starts_with("the link failed: "), "{failed}");
 }

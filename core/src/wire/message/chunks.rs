@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use super::super::BODY_BYTES;
+use crate::bytes::Reader;
 use crate::pack;
 
 /// Parameters in a full [`Message::ModelChunk`](super::Message::ModelChunk).
@@ -10,6 +11,9 @@ pub const MODEL_CHUNK: usize = (BODY_BYTES - 2) / 4;
 
 /// Bytes of packed values in a full [`Message::UpdateChunk`](super::Message::UpdateChunk).
 pub const UPDATE_CHUNK_BYTES: usize = BODY_BYTES - 3;
+
+/// Maximum number of chunks per request, which bounds its cost.
+pub const MAX_WINDOW: u8 = 32;
 
 /// The content of an update chunk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,4 +39,9 @@ pub const fn update_chunks(parameters: usize, width: u32) -> usize {
         0 => 0,
         capacity => parameters.div_ceil(capacity),
     }
+}
+
+/// Reads a valid number of requested chunks.
+pub(super) fn window(reader: &mut Reader<'_>) -> Option<u8> {
+    reader.u8().filter(|count| (1..=MAX_WINDOW).contains(count))
 }

@@ -1,7 +1,8 @@
 //! Messages to and from a device that only infers. The round of a frame is the version of a model.
 
 use super::super::{BODY_BYTES, Direction};
-use super::{ModelShape, window};
+use super::chunks::window;
+use super::shape::ModelShape;
 use crate::bytes::{Reader, Writer};
 
 /// Bytes of a model file in a full chunk. A multiple of the write size of common flash.

@@ -270,20 +270,21 @@ fn check(name: &str, message: &Message<'_>) {
             assert_eq!((*chunk, *count, *base), (2, 16, expected));
         }
         Message::WantUpdate(index) => assert_eq!(*index, 4),
-        Message::Decline(reason) => {
-            let expected = match name {
-                "decline" => Decline::Budget,
-                "decline, settings" => Decline::Settings,
-                "decline, too soon" => Decline::TooSoon,
-                "decline, memory" => Decline::Memory,
-                "decline, helpers" => Decline::Helpers,
-                _ => Decline::TooFar,
-            };
-            assert_eq!(*reason, expected);
-        }
+        Message::Decline(reason) => assert_eq!(*reason, expected_decline(name)),
         Message::Abort(reason) => assert_eq!(*reason, Abort::OutOfBound),
         #[cfg(feature = "delivery")]
         Message::Delivery(delivery) => check_delivery(delivery),
+    }
+}
+
+fn expected_decline(name: &str) -> Decline {
+    match name {
+        "decline" => Decline::Budget,
+        "decline, settings" => Decline::Settings,
+        "decline, too soon" => Decline::TooSoon,
+        "decline, memory" => Decline::Memory,
+        "decline, helpers" => Decline::Helpers,
+        _ => Decline::TooFar,
     }
 }
 

@@ -19,7 +19,7 @@ pub fn new_ledger(nonce: LedgerNonce, key: Key) -> Result<[u8; SIZE], LedgerErro
 }
 
 /// Pages in memory.
-pub(super) struct Image<B>(pub(super) B);
+pub struct Image<B>(pub(crate) B);
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Image<B> {
     fn part(&mut self, from: u32, length: usize) -> Result<&mut [u8], NorFlashErrorKind> {

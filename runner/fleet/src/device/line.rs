@@ -40,9 +40,35 @@ pub enum Direction {
 }
 
 impl Direction {
-    fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         match self {
             Self::Connect(address) | Self::Listen(address) => address,
+        }
+    }
+
+    /// Returns the listener of a device that accepts connections.
+    pub(crate) fn listener(
+        &self,
+        options: &Options,
+    ) -> Result<Option<Box<dyn Listener>>, DeviceError> {
+        let Self::Listen(address) = self else {
+            return Ok(None);
+        };
+        let listener = address.listen(options);
+        listener
+            .map(Some)
+            .map_err(|error| DeviceError::Stopped(format!("cannot listen at {address}: {error}")))
+    }
+
+    /// Returns the next connection.
+    pub(crate) async fn open(
+        &self,
+        listener: Option<&mut (dyn Listener + 'static)>,
+        options: &Options,
+    ) -> io::Result<Box<dyn Transport>> {
+        match listener {
+            Some(listener) => accept(listener).await?.opening.await,
+            None => self.address().connect(options).await,
         }
     }
 }
@@ -118,10 +144,7 @@ impl Line<'_> {
         let LineOptions {
             direction, watcher, ..
         } = *self.options;
-        let mut listener = match direction {
-            Direction::Connect(_) => None,
-            Direction::Listen(address) => Some(self.listen(address)?),
-        };
+        let mut listener = direction.listener(self.options.transport)?;
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
         let mut has_greeted = false;
         // Measurements on a connection also apply to the next one.
@@ -129,7 +152,7 @@ impl Line<'_> {
         while !self.stop.is_cancelled() {
             let opened = tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
-                opened = self.open(listener.as_deref_mut()) => opened,
+                opened = direction.open(listener.as_deref_mut(), self.options.transport) => opened,
             };
             match opened {
                 Ok(mut transport) => {
@@ -169,12 +192,6 @@ impl Line<'_> {
         Ok(())
     }
 
-    fn listen(&self, address: &Address) -> Result<Box<dyn Listener>, DeviceError> {
-        address
-            .listen(self.options.transport)
-            .map_err(|error| DeviceError::Stopped(format!("cannot listen at {address}: {error}")))
-    }
-
     /// Explains once why a device may get no answer from an open port.
     fn report_tls(&self, phase: Phase, has_greeted: &mut bool) {
         let is_first = !std::mem::replace(has_greeted, true);
@@ -189,23 +206,6 @@ impl Line<'_> {
                 "device {device}: {address}: the connection was closed before a session was \
                  opened; if the coordinator listens at a tls: address, connect with tls:; retrying"
             ));
-        }
-    }
-
-    /// Returns the next connection.
-    async fn open(
-        &self,
-        listener: Option<&mut (dyn Listener + 'static)>,
-    ) -> io::Result<Box<dyn Transport>> {
-        match listener {
-            Some(listener) => accept(listener).await?.opening.await,
-            None => {
-                self.options
-                    .direction
-                    .address()
-                    .connect(self.options.transport)
-                    .await
-            }
         }
     }
 }

@@ -145,7 +145,7 @@ impl Edit {
                      another one"
                 )
             } else if let Some(owner) = owners.get(&digest) {
-                format!("the key offered for device {number} is that of device {owner}")
+                format!("the key offered for device {number} belongs to device {owner}")
             } else if let Some(revoked) = withdrawn.get(&digest) {
                 format!(
                     "the key offered for device {number} was revoked on {}",

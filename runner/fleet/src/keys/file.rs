@@ -68,11 +68,15 @@ pub struct KeyFile {
     pub revoked: Vec<Revoked>,
     /// The seed of the devices' random streams, if they were provisioned with one.
     pub device_seed: Option<u64>,
+    /// Whether the devices only infer: `smolfed deliver` serves them, and no round has them.
+    pub infer_only: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawFile {
+    #[serde(default)]
+    infer_only: bool,
     #[serde(default)]
     device_seed: Option<u64>,
     #[serde(default)]
@@ -142,6 +146,7 @@ impl KeyFile {
         })?;
         let mut file = Self {
             device_seed: raw.device_seed,
+            infer_only: raw.infer_only,
             ..Self::default()
         };
         for RawLink { number, link } in &raw.helper {
@@ -232,6 +237,9 @@ impl KeyFile {
                  {seed}\n"
             ));
         }
+        if self.infer_only {
+            text.push_str("\n# Devices that only infer.\ninfer_only = true\n");
+        }
         for (number, link) in &self.links {
             text.push_str(&format!("\n[[helper]]\nnumber = {number}\nlink = \""));
             push_digits(&mut text, link);
@@ -321,6 +329,7 @@ mod tests {
             elements: BTreeSet::from([9]),
             revoked: Vec::new(),
             device_seed: Some(5),
+            infer_only: false,
         }
     }
 
@@ -344,7 +353,9 @@ mod tests {
             (&again.links, &again.elements),
             (&file.links, &file.elements)
         );
-        assert_eq!(again.device_seed, Some(5));
+        assert_eq!((again.device_seed, again.infer_only), (Some(5), false));
+        file.infer_only = true;
+        assert!(KeyFile::parse(&file.to_toml()).unwrap().infer_only);
         // Device 9 has another key now.
         assert_eq!(again.vacant(), BTreeSet::from([4]));
         assert_eq!(format!("{again:?}"), "KeyFile(2 keys, 2 revoked)");

@@ -81,7 +81,7 @@ impl PassphraseSource {
         let passphrase = match self {
             Self::Terminal => {
                 let first = ask(&format!("New passphrase of {}: ", keys.display()))?;
-                if first != ask("The same again: ")? {
+                if first != ask("Repeat it: ")? {
                     return Err(content(keys)("the two passphrases differ".to_owned()));
                 }
                 first

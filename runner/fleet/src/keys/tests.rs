@@ -180,7 +180,7 @@ fn additions_are_checked_and_made_whole_or_not_at_all() {
     let before = fs::read(&path).unwrap();
     for (number, byte, expected) in [
         (9, 1, "device 9 has a key already"),
-        (3, 7, "the key offered for device 3 is that of device 0"),
+        (3, 7, "the key offered for device 3 belongs to device 0"),
     ] {
         let mut change = edit(&path);
         let new = BTreeMap::from([(2, secret(2)), (number, secret(byte))]);

@@ -117,7 +117,7 @@ impl HttpServer {
         if let Err(error) = never_ends {
             tracing::error!(
                 reason = "http",
-                "the live page is not served any more: {error}"
+                "the live page is no longer served: {error}"
             );
         }
     }
@@ -181,6 +181,11 @@ fn health_of(is_stuck: bool) -> Response {
 }
 
 async fn page() -> Response {
+    guarded(PAGE)
+}
+
+/// Returns a page whose only style sheet and script have a nonce.
+pub(crate) fn guarded(page: &str) -> Response {
     let mut random = [0; 18];
     if getrandom::fill(&mut random).is_err() {
         return refusal(
@@ -195,7 +200,7 @@ async fn page() -> Response {
          connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'none'"
     );
-    let page = Html(PAGE.replace(NONCE, &nonce));
+    let page = Html(page.replace(NONCE, &nonce));
     ([(header::CONTENT_SECURITY_POLICY, policy)], page).into_response()
 }
 

@@ -72,13 +72,13 @@ impl SignalArgs {
         match holder {
             Holder::Absent => String::new(),
             Holder::Process(_) if !self.no_signal && holder.signal() => {
-                format!("The running {who} was told, and takes it over now.\n")
+                format!("The running {who} was notified and applies this now.\n")
             }
             Holder::Process(_) => {
-                format!("A {who} is running: it takes this over when it gets SIGHUP.\n")
+                format!("A {who} is running: it applies this when it gets SIGHUP.\n")
             }
             Holder::Unreachable => {
-                format!("A {who} is running: it takes this over when it is started again.\n")
+                format!("A {who} is running: it applies this when it is restarted.\n")
             }
         }
     }

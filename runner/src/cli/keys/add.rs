@@ -12,8 +12,9 @@ use smolfed_fleet::keys::stored::{Stored, real_path};
 /// Add the devices of another keys file, written by a second `smolfed provision`.
 ///
 /// The command adds all devices or none. It refuses a number that has a key, a key of another
-/// device, and a revoked key. The number of a revoked device may get the new key. Numbers that are
-/// new to a running coordinator take part from its next start.
+/// device, and a revoked key. The number of a revoked device may get the new key. New numbers take
+/// part in the next run. Add them between runs: an unfinished run cannot be resumed with more
+/// devices.
 ///
 /// With masked updates, each helper adds its file from that provisioning, or from `smolfed keys
 /// rotate`, to its existing file. If a device already has a mask key there, the new key replaces
@@ -49,8 +50,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let new = Stored::read(&from, None, &passphrase)?.file;
     if from == real_path(args.keys.path())? {
         return Err(CliError::Usage(format!(
-            "{}: the keys to be added are those of the fleet: give the keys.toml of another \
-             `smolfed provision`",
+            "{}: these keys already belong to the fleet: give the keys.toml of another `smolfed \
+             provision`",
             args.from.display()
         )));
     }
@@ -63,6 +64,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
             seed_of(new.device_seed),
             args.keys.path().display(),
             seed_of(edit.keys().device_seed),
+        )));
+    }
+    if new.infer_only != edit.keys().infer_only {
+        return Err(CliError::Usage(format!(
+            "{}: devices that only infer and devices that train have separate keys files",
+            args.from.display(),
         )));
     }
     edit.add(&new.keys, &new.elements)?;
@@ -79,9 +86,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     if has_helpers {
         writeln!(
             out,
-            "Give each helper its helper-J.toml of the same folder, who takes it over with \
-             `smolfed keys add helper-J.toml --keys FILE`, FILE being what `smolfed helper` was \
-             started with."
+            "Give each helper its helper-J.toml from the same folder. The helper adds it with \
+             `smolfed keys add helper-J.toml --keys FILE`, where FILE is the file of its `smolfed \
+             helper`."
         )?;
     }
     Ok(())
@@ -92,7 +99,7 @@ fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let (from, new) = store::read(&args.from)?;
     if from == real_path(args.keys.path())? {
         return Err(CliError::Usage(format!(
-            "{}: the keys to be added are those of the helper: give its file of another `smolfed \
+            "{}: these keys already belong to the helper: give its file from another `smolfed \
              provision` or `smolfed keys rotate`",
             args.from.display()
         )));

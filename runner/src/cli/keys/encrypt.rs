@@ -70,7 +70,7 @@ pub(super) fn decrypt(args: &DecryptArgs, out: &mut impl Write) -> Result<(), Cl
         return Err(CliError::Usage(format!("{path} is not encrypted")));
     }
     store(edit, None)?;
-    writeln!(out, "{path} is not encrypted any more.")?;
+    writeln!(out, "{path} is no longer encrypted.")?;
     Ok(())
 }
 

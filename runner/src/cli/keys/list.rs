@@ -76,7 +76,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let vacant = file.vacant();
     if !vacant.is_empty() {
         let count = vacant.len();
-        writeln!(out, "devices without: {count} ({})", in_ranges(vacant))?;
+        writeln!(out, "devices without keys: {count} ({})", in_ranges(vacant))?;
     }
     if file.revoked.is_empty() {
         return Ok(());

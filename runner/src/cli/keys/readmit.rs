@@ -36,7 +36,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     for number in &args.numbers {
         if !quarantine.readmit(*number) {
             return Err(CliError::Usage(format!(
-                "device {number} is not in quarantine; `smolfed keys readmit` lists those that are"
+                "device {number} is not in quarantine; `smolfed keys readmit` lists the devices in \
+                 it"
             )));
         }
     }

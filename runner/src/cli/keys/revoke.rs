@@ -11,9 +11,9 @@ use smolfed_fleet::keys::edit;
 ///
 /// The command erases a key from the file and keeps its digest, so that the key is never accepted
 /// again, whatever file offers it. A running coordinator ends the device's session. The device
-/// remains in the federation and counts as missing whenever it is sampled, which does not change
-/// the accounting of the others. `smolfed keys rotate` gives its number to another device. With
-/// masked updates, each helper also revokes the device in its own file.
+/// remains in the federation and counts as missing whenever it is sampled, so the accounting does
+/// not change. `smolfed keys rotate` gives its number to another device. With masked updates, each
+/// helper also revokes the device in its own file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys revoke 17 --keys fleet/keys.toml
@@ -56,8 +56,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     if has_helpers {
         writeln!(
             out,
-            "Tell each helper, who revokes it with `smolfed keys revoke NUMBER --keys FILE`, FILE \
-             being what `smolfed helper` was started with."
+            "Tell each helper. It revokes the device with `smolfed keys revoke NUMBER --keys \
+             FILE`, where FILE is the file of its `smolfed helper`."
         )?;
     }
     Ok(())
@@ -82,7 +82,8 @@ fn of_helper(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     numbers.sort_unstable();
     writeln!(
         out,
-        "revoked: {}. Devices with mask keys: {left}.\n{notice}A list with one of them is refused.",
+        "revoked: {}. Devices with mask keys: {left}.\n{notice}The helper refuses a list with one \
+         of them.",
         in_ranges(numbers)
     )?;
     Ok(())

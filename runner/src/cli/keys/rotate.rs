@@ -43,6 +43,7 @@ pub(super) struct Args {
 /// Runs the command.
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let number = args.number;
+    check_role(&args.keys)?;
     let (experiment, federation) = prepare(args.file.as_ref(), &args.device.overrides)?;
     if number >= federation.device_count() {
         return Err(CliError::Usage(format!(
@@ -95,19 +96,31 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     };
     writeln!(
         out,
-        "device {number} has another key; the old one is revoked.\n{notice}Write \
+        "device {number} has a new key; the old one is revoked.\n{notice}Write \
          {folder}/device-{number}.bin to the device,{element} and {folder}/device-{number}.ledger \
          where its ledger was, then delete them here.\nIts new ledger counts from 0 of {budget} \
-         participations; those of the old ledger still count for the same data: `--budget` gives \
-         what is left."
+         participations; those of the old ledger still count for the same data: `--budget` sets \
+         the remaining ones."
     )?;
     if !links.is_empty() {
         writeln!(
             out,
-            "Give {folder}/helper-J.toml to helper J, who takes it over with `smolfed keys add \
-             helper-J.toml --keys FILE`, FILE being what `smolfed helper` was started with; then \
+            "Give {folder}/helper-J.toml to helper J, who adds it with `smolfed keys add \
+             helper-J.toml --keys FILE`, where FILE is the file of its `smolfed helper`. Then \
              delete it here."
         )?;
     }
     Ok(())
+}
+
+/// Refuses devices that only infer, which have no experiment.
+fn check_role(keys: &KeysArgs) -> Result<(), CliError> {
+    if !keys.edit()?.keys().infer_only {
+        return Ok(());
+    }
+    Err(CliError::Usage(format!(
+        "{}: these devices only infer: revoke the key, provision another number with `smolfed \
+         provision --infer`, and add it with `smolfed keys add`",
+        keys.path().display()
+    )))
 }

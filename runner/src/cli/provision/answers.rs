@@ -33,7 +33,7 @@ pub(in crate::cli) struct AnswerArgs {
     /// Require a noise multiplier of at least Z for a device's own noise on an answer.
     ///
     /// By default, `smolfed provision` takes Z from the experiment's questions under local trust.
-    /// Otherwise, Z is the minimum for updates, which is none if the coordinator adds the noise.
+    /// Otherwise, Z is the minimum for updates, or none if the coordinator adds the noise.
     #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
     min_answer_noise: Option<NoiseMultiplier>,
 }

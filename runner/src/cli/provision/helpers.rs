@@ -52,16 +52,16 @@ impl HelperFiles {
         let min_cohort = args.min_cohort.unwrap_or(default);
         if min_cohort as usize > devices && args.min_cohort.is_some() {
             return Err(CliError::Usage(format!(
-                "`--min-cohort {min_cohort}`: there are {devices} devices, so that no round would \
-                 be answered"
+                "`--min-cohort {min_cohort}`: there are {devices} devices, so no round would be \
+                 answered"
             )));
         }
         let Some(mut policy) = experiment.helper_policy(min_cohort) else {
             return match (args.min_cohort, args.helper_rounds) {
                 (None, None) => Ok(Self { files: Vec::new() }),
                 _ => Err(CliError::Usage(
-                    "`--min-cohort` and `--helper-rounds` are for helpers, which \
-                     `privacy.trust` = \"distributed\" has"
+                    "`--min-cohort` and `--helper-rounds` are for helpers, which need \
+                     `privacy.trust` = \"distributed\""
                         .to_owned(),
                 )),
             };

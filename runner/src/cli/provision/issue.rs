@@ -35,8 +35,8 @@ pub(in crate::cli) struct DeviceArgs {
     with_data: bool,
     /// Write records for firmware that computes features itself.
     ///
-    /// A record then names the features that the experiment computes, and with --with-data it has
-    /// pixels from 0 to 255.
+    /// A record then names the features that the experiment computes, and with --with-data it
+    /// contains pixels from 0 to 255.
     #[arg(long)]
     raw: bool,
     /// Allow at most N participations of a device in its lifetime.
@@ -52,24 +52,25 @@ pub(in crate::cli) struct DeviceArgs {
     budget: Option<u32>,
     /// Keep two participations of a device at least N round numbers of the fleet apart.
     ///
-    /// 1 lets the device take part in every round, 342 in at most one of 342. The default is 1 or,
-    /// with correlated noise, the experiment's separation, which is also the minimum.
+    /// With 1, the device may take part in every round, and with 342, in at most one of 342. The
+    /// default is 1 or, with correlated noise, the experiment's separation, which is also the
+    /// minimum.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,
     /// Accept rounds up to N rounds ahead of the device's ledger.
     ///
-    /// The limit prevents a message from using up the round numbers of the device. The default is
+    /// The limit prevents one message from using up the round numbers of the device. The default is
     /// 65536, or less for budgets above 65534.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
-    /// Let the devices greet under changing pseudonyms.
+    /// Let the devices greet the coordinator under changing pseudonyms.
     ///
-    /// An observer of the line then does not learn their numbers.
+    /// Someone who observes the connection then does not learn their numbers.
     #[arg(long)]
     hide_number: bool,
-    /// Leave the secrets of the devices to secure elements.
+    /// Keep the secrets of the devices in secure elements.
     ///
-    /// device-K.element has the content for the element of device K, and the record has neither the
+    /// Write device-K.element into the element of device K. The record then contains neither the
     /// key nor the root of the device.
     #[arg(long)]
     pub(in crate::cli) element: bool,
@@ -271,7 +272,7 @@ fn limits(args: &DeviceArgs, experiment: &Experiment) -> Result<Limits, CliError
     let separation = args.separation.unwrap_or(least);
     if separation < least {
         return Err(CliError::Usage(format!(
-            "`--separation {separation}`: the experiment's ε counts on devices whose rounds are at \
+            "`--separation {separation}`: the experiment's ε assumes devices whose rounds are at \
              least {least} apart; leave it out, or give {least} or more"
         )));
     }

@@ -50,14 +50,14 @@ pub(in crate::cli) struct Args {
     pub(super) passphrase_file: Option<PathBuf>,
     /// Connect to a device at this address, for example serial:/dev/ttyACM0 (repeatable).
     ///
-    /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or in packets of
-    /// SIZE bytes udp:HOST:PORT[/SIZE].
+    /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, or
+    /// udp:HOST:PORT[/SIZE] in packets of SIZE bytes.
     #[arg(long = "device", value_name = "ADDRESS")]
     pub(super) devices: Vec<Address>,
     /// Accept connections from devices at this address, for example tcp:0.0.0.0:7000 (repeatable).
     ///
-    /// The address is tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, in packets udp:HOST:PORT[/SIZE], or
-    /// using a broker mqtt:HOST:PORT[/PREFIX].
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, udp:HOST:PORT[/SIZE] in packets, or
+    /// mqtt:HOST:PORT[/PREFIX] on a broker.
     #[arg(long, value_name = "ADDRESS")]
     pub(super) listen: Vec<Address>,
     #[command(flatten)]
@@ -65,7 +65,8 @@ pub(in crate::cli) struct Args {
     /// Connect to a helper at this address, for example tcp:helper.example.com:7100 (repeatable).
     ///
     /// The address is tcp:HOST:PORT, tls:HOST:PORT or unix:PATH. Give the addresses in the order of
-    /// the helpers' numbers. With `privacy.trust` = "distributed", every helper needs one.
+    /// the helpers' numbers. With `privacy.trust` = "distributed", every helper needs an
+    /// address.
     #[arg(long = "helper", value_name = "ADDRESS")]
     pub(super) helpers: Vec<Address>,
     /// Choose how to react to an unreachable helper [default: wait].
@@ -76,28 +77,28 @@ pub(in crate::cli) struct Args {
     pub(super) helper_missing: Option<WhenMissing>,
     /// Simulate N devices alongside the real ones.
     ///
-    /// N becomes data.devices.
+    /// It also sets data.devices to N plus the number of real devices.
     #[arg(long, value_name = "N", conflicts_with = "resume")]
     pub(super) simulated: Option<u32>,
     /// Wait at most this long for a device to complete its part in a round, for example 30s, 500ms
     /// or 2m.
     ///
-    /// The default is 30s, or as `--link` says.
+    /// The default depends on `--link`: 30s, 5m or 1h.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) timeout: Option<Duration>,
     #[command(flatten)]
     pub(super) link: LinkArgs,
-    /// Wait at least this long from the beginning of a round to the next, for example 2m.
+    /// Wait at least this long between the beginnings of two rounds, for example 2m.
     ///
-    /// A device that restarts then misses no round. The time does not apply to windows, which have
-    /// their own times. By default, rounds follow each other at once.
+    /// A device that restarts in this time misses no round. The time does not apply to windows,
+    /// which have their own times. By default, the next round begins as soon as one ends.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) round_interval: Option<Duration>,
     /// Begin a round only if at least N devices are connected.
     ///
     /// Devices that were connected within `--away-after` count as well. Devices with a revoked key
-    /// do not count. Cohorts are still drawn from all devices. The default is half of the devices
-    /// with keys in an expected cohort.
+    /// do not count. Cohorts are still drawn from all devices. The default is half of the expected
+    /// number of devices with keys in a cohort.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_devices: Option<u32>,
     /// Count a disconnected device towards `--min-devices` for this long [default: the time-out].
@@ -112,7 +113,7 @@ pub(in crate::cli) struct Args {
     pub(super) give_up_after: Option<Duration>,
     /// Accept at most N connections [default: 1024 more than there are devices].
     ///
-    /// When all are taken, one without a session gives way to each new one.
+    /// When all are taken, each new connection replaces one without a session.
     #[arg(long, value_name = "N")]
     pub(super) max_connections: Option<usize>,
     /// Send the model to at most N devices at the same time.
@@ -134,16 +135,16 @@ pub(in crate::cli) struct Args {
     pub(super) over_select: Option<OverSelection>,
     /// Quarantine a device after N rounds without an answer, or never if N is 0.
     ///
-    /// `smolfed keys readmit` ends the quarantine. An answered round makes up for one round without
-    /// an answer. A device is quarantined immediately if it sends a message that no honest device
+    /// `smolfed keys readmit` ends the quarantine. Each answered round cancels one round without an
+    /// answer. A device is quarantined immediately if it sends a message that no honest device
     /// sends.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(super) strikes: u32,
     /// Refuse devices that greet without an X25519 handshake.
     ///
-    /// `smolfed device --x25519` and firmware with the feature x25519 begin the handshake. Anyone
-    /// who records the connections now and later gets the keys can then decrypt nothing. Without
-    /// the flag, both kinds of devices take part. A resumed run keeps the setting.
+    /// `smolfed device --x25519` and firmware with the feature x25519 begin the handshake. Then
+    /// nobody who records the connections and later obtains the keys can decrypt the recording.
+    /// Without the flag, both kinds of devices take part. A resumed run keeps the setting.
     #[arg(long)]
     pub(super) require_x25519: bool,
     /// Set a key of the experiment (repeatable).

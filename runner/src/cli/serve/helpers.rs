@@ -24,7 +24,7 @@ pub(super) fn links(
     let policy = experiment.helper_policy(1);
     let count = policy.map_or(0, |policy| usize::from(policy.helpers));
     let sentence = if count == 0 && given > 0 {
-        "`--helper`: the experiment has no helpers; `privacy.trust` = \"distributed\" has"
+        "`--helper`: the experiment has no helpers, which need `privacy.trust` = \"distributed\""
             .to_owned()
     } else if count != links && count > 0 {
         format!(

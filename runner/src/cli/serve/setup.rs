@@ -229,6 +229,12 @@ fn options(
 fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
     let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
     let keys = FleetKeys::open(path, passphrase).map_err(fleet_error)?;
+    if keys.infer_only() {
+        return Err(CliError::Usage(format!(
+            "{}: these devices only infer: `smolfed deliver` sends them models",
+            path.display()
+        )));
+    }
     // A number of an earlier call stays: keys that were revoked since lower what it asks for.
     let devices = u32::try_from(keys.keys().len()).unwrap_or(u32::MAX);
     let given = args

@@ -1,0 +1,249 @@
+//! A device that only infers, as a process. Its slots are a file, which is replaced whenever it has
+//! installed a version.
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::pin::pin;
+
+use getrandom::SysRng;
+use rand_core::UnwrapErr;
+use smolfed_core::delivery::slots::flash_bytes;
+use smolfed_core::delivery::{Accepted, ModelSlots, Phase, Receiver};
+use smolfed_core::provision::Recipient;
+use smolfed_release::durable::write_atomically;
+use tokio::io::AsyncReadExt;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::BackOff;
+use crate::device::DeviceError;
+use crate::device::files::{record as record_of, refused};
+use crate::device::flash::PAGE;
+use crate::device::image::Image;
+use crate::device::line::Direction;
+use crate::link::Link;
+use crate::transport::{Options, Transport};
+
+/// Chunks requested at once: 4 KiB, which any socket holds.
+const WINDOW: u8 = 16;
+
+/// Bytes per read: a few frames.
+const READ_BYTES: usize = 1024;
+
+/// Maximum factor by which a pause grows.
+const MAX_FACTOR: u32 = 64;
+
+/// The slots of a process, in memory.
+type Slots = ModelSlots<Image<Vec<u8>>>;
+
+/// A device that runs as a process.
+pub struct InferDevice<'a> {
+    /// Its record.
+    pub record: PathBuf,
+    /// The file of its slots.
+    pub slots: PathBuf,
+    /// The files that it accepts.
+    pub accepted: Accepted,
+    /// The coordinator's address, or the device's.
+    pub direction: &'a Direction,
+    /// Credentials and time limits of connections.
+    pub transport: &'a Options,
+    /// Speed of the link.
+    pub link: Link,
+    /// Whether to end as soon as the device has the offered version.
+    pub once: bool,
+    /// Shows a sentence about the device.
+    pub report: &'a (dyn Fn(u32, String) + Sync),
+}
+
+impl std::fmt::Debug for InferDevice<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("InferDevice").field(&self.record).finish()
+    }
+}
+
+/// Opens the slots in a file, which may not exist yet.
+///
+/// # Errors
+/// [`DeviceError`].
+pub fn open_slots(path: &Path, accepted: &Accepted) -> Result<Slots, DeviceError> {
+    let length = flash_bytes(accepted.shape.parameters(), PAGE) as usize;
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) if bytes.len() == length => bytes,
+        Ok(_) => return Err(refused(path, "the file has the slots of another model")),
+        Err(error) if error.kind() == ErrorKind::NotFound => vec![0xff; length],
+        Err(error) => return Err(refused(path, error)),
+    };
+    ModelSlots::open(Image(bytes), *accepted).map_err(|error| refused(path, error))
+}
+
+/// Writes the slots to their file.
+///
+/// # Errors
+/// [`DeviceError`].
+pub fn save_slots(path: &Path, slots: &mut Slots) -> Result<(), DeviceError> {
+    let written = write_atomically(path, &slots.flash().0);
+    written.map_err(|error| DeviceError::Stopped(format!("{}: {error}", path.display())))
+}
+
+impl InferDevice<'_> {
+    /// Fetches models until `stop` is cancelled.
+    ///
+    /// # Errors
+    /// [`DeviceError`].
+    pub async fn run(&self, stop: &CancellationToken) -> Result<(), DeviceError> {
+        let page = record_of(&self.record)?;
+        let recipient = Recipient::read(&page);
+        let Recipient { device, chain } = recipient.map_err(|error| {
+            let advice = "give a device-K.bin of `smolfed provision --infer`";
+            refused(&self.record, format!("{error}; {advice}"))
+        })?;
+        drop(page);
+        let slots = open_slots(&self.slots, &self.accepted)?;
+        let mut receiver = Receiver::new(device, chain, UnwrapErr(SysRng), slots);
+        receiver.set_window(WINDOW);
+        self.tell(&receiver);
+        let mut listener = self.direction.listener(self.transport)?;
+        let (mut back_off, mut is_reported) = (BackOff::new(), false);
+        while !stop.is_cancelled() {
+            let opened = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                opened = self.direction.open(listener.as_deref_mut(), self.transport) => opened,
+            };
+            match opened {
+                Ok(mut transport) => {
+                    match self.exchange(&mut receiver, &mut *transport, stop).await? {
+                        Ended::Done => return Ok(()),
+                        Ended::Broken => {}
+                    }
+                    (back_off, is_reported) = (BackOff::new(), false);
+                }
+                Err(error) if !is_reported => {
+                    let address = self.direction.address();
+                    let why = address.why(&error);
+                    (self.report)(device, format!("{address}: {why}; retrying"));
+                    is_reported = true;
+                }
+                Err(_) => {}
+            }
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                () = sleep(back_off.next_pause()) => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn tell(&self, receiver: &InferReceiver) {
+        let sentence = match receiver.version() {
+            0 => "no model yet".to_owned(),
+            version => format!("version {version}"),
+        };
+        (self.report)(receiver.device(), sentence);
+    }
+
+    /// Saves and reports a version that was installed since `before`, and reports a refusal.
+    fn follow(
+        &self,
+        receiver: &mut InferReceiver,
+        before: (u32, Phase),
+    ) -> Result<(), DeviceError> {
+        if receiver.version() != before.0 {
+            save_slots(&self.slots, receiver.slots())?;
+            self.tell(receiver);
+        }
+        let sentence = match (receiver.phase(), receiver.refused()) {
+            (phase, _) if phase == before.1 => return Ok(()),
+            (Phase::Refused(why), _) => format!("refused by the service: {why}"),
+            (Phase::Idle, Some((version, error))) => {
+                format!("version {version} is refused: {error}")
+            }
+            _ => return Ok(()),
+        };
+        let device = receiver.device();
+        if self.once {
+            return Err(DeviceError::Stopped(format!("device {device}: {sentence}")));
+        }
+        (self.report)(device, sentence);
+        Ok(())
+    }
+
+    async fn exchange(
+        &self,
+        receiver: &mut InferReceiver,
+        transport: &mut dyn Transport,
+        stop: &CancellationToken,
+    ) -> Result<Ended, DeviceError> {
+        let talked = self.talk(receiver, transport, stop).await;
+        // Connections end at any time. This is not reported.
+        talked.unwrap_or(Ok(Ended::Broken))
+    }
+
+    /// Moves bytes between a connection and the receiver, until it breaks.
+    async fn talk(
+        &self,
+        receiver: &mut InferReceiver,
+        transport: &mut dyn Transport,
+        stop: &CancellationToken,
+    ) -> io::Result<Result<Ended, DeviceError>> {
+        // A zero ends truncated frames, in both directions. A new connection is a new session.
+        self.link.write(transport, &[0]).await?;
+        receiver.reconnect();
+        let (mut factor, mut last_received) = (1, Instant::now());
+        let mut timer = pin!(sleep_until(last_received));
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            while !receiver.outgoing().is_empty() {
+                self.link.write(transport, receiver.outgoing()).await?;
+                receiver.sent();
+            }
+            if self.once && receiver.phase() == Phase::Idle {
+                return Ok(Ok(Ended::Done));
+            }
+            let idle_end = last_received + self.link.idle_timeout();
+            let due = Instant::now() + self.link.invite_pause * factor;
+            timer.as_mut().reset(due.min(idle_end));
+            let count = tokio::select! {
+                () = stop.cancelled() => return Ok(Ok(Ended::Done)),
+                () = &mut timer => None,
+                read = transport.read(&mut buffer) => Some(read?),
+            };
+            let Some(count) = count else {
+                if last_received.elapsed() >= self.link.idle_timeout() {
+                    return Err(ErrorKind::TimedOut.into());
+                }
+                receiver.timeout();
+                factor = (2 * factor).min(MAX_FACTOR);
+                continue;
+            };
+            if count == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+            (factor, last_received) = (1, Instant::now());
+            let mut rest = buffer.get(..count).unwrap_or_default();
+            while !rest.is_empty() {
+                let before = (receiver.version(), receiver.phase());
+                let taken = receiver.receive(rest).max(1);
+                rest = rest.get(taken..).unwrap_or_default();
+                // Before the device names a version to the service.
+                if let Err(error) = self.follow(receiver, before) {
+                    return Ok(Err(error));
+                }
+                while !receiver.outgoing().is_empty() {
+                    self.link.write(transport, receiver.outgoing()).await?;
+                    receiver.sent();
+                }
+            }
+        }
+    }
+}
+
+type InferReceiver = Receiver<Image<Vec<u8>>, UnwrapErr<SysRng>>;
+
+/// How a connection ended.
+enum Ended {
+    /// The device is done.
+    Done,
+    /// The connection broke.
+    Broken,
+}

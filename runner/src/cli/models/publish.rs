@@ -1,0 +1,104 @@
+//! `smolfed models publish`: the model of a run becomes a version.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::folder::{FolderArgs, percent, tell};
+use crate::cli::CliError;
+use smolfed_core::wire::message::{ModelGrid, ModelShape};
+use smolfed_engine::of_task;
+use smolfed_engine::run::directory::RunDir;
+use smolfed_fleet::delivery::catalogue::{Draft, Edit, file_path};
+use smolfed_fleet::delivery::publisher::PUBLIC;
+use smolfed_report::inference::model::TrainedModel;
+
+/// Publish the model of a run to all devices, or to a share of them.
+///
+/// The first call creates the folder with the keys of its publisher: publisher.key, which is
+/// secret, and publisher.pub, which belongs in the firmware. Anyone with publisher.key can make
+/// devices accept any model, so keep it off the machine that runs `smolfed deliver`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  smolfed models publish runs/digits
+  smolfed models publish runs/digits --share 10
+  smolfed models publish runs/digits --places 12 --models shop/models")]
+pub(super) struct Args {
+    /// Run directory.
+    #[arg(value_name = "RUN")]
+    run: PathBuf,
+    #[command(flatten)]
+    folder: FolderArgs,
+    /// Deliver it to this share of the devices in percent [default: 100].
+    ///
+    /// The others keep the current version.
+    #[arg(long, value_name = "PERCENT", value_parser = percent)]
+    share: Option<f64>,
+    /// Store the parameters in 16 bits, with N binary places: multiples of 2^-N below 2^(15-N).
+    ///
+    /// This halves the file. By default, it has all bits.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
+    places: Option<u8>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
+    let draft = draft(args)?;
+    let folder = &args.folder.models;
+    let edit = Edit::begin_or_create(folder)?;
+    let has_new_key = edit.has_new_key;
+    let version = edit.publish(draft, args.share)?;
+    let path = file_path(folder, version.number);
+    let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    writeln!(
+        out,
+        "version {}: {}, {}, {bytes} bytes in {}",
+        version.number,
+        version.source_words(),
+        version.privacy_words(),
+        path.display()
+    )?;
+    if has_new_key {
+        let public = folder.join(PUBLIC);
+        writeln!(
+            out,
+            "This folder has a new publisher: build {} into the firmware.",
+            public.display()
+        )?;
+    }
+    tell(folder, out)
+}
+
+/// Reads the shared model of a run, its statement and its last answers.
+fn draft(args: &Args) -> Result<Draft, CliError> {
+    let dir = RunDir::open(&args.run)?;
+    // Refuses runs without a shared model, and models of which devices keep a part.
+    let model = TrainedModel::open(&args.run, None)?;
+    let preprocessing = &model.preprocessing;
+    let parameters = dir.shared_parameters()?.unwrap_or_default();
+    let shape = shape(&model).filter(|shape| shape.parameters() == parameters.len());
+    let shape = shape.ok_or_else(|| unusable(&args.run))?;
+    let records = dir.records()?;
+    let answers = records.iter().rfind(|record| !record.answers.is_empty());
+    Ok(Draft {
+        source: args.run.display().to_string(),
+        shape,
+        recipe: preprocessing.recipe(),
+        parameters,
+        grid: args.places.and_then(ModelGrid::new),
+        statement: dir.privacy()?.into_iter().next(),
+        answers: answers.map(|record| (record.round, record.answers.clone())),
+    })
+}
+
+/// Returns the shape under which a device uses the model, if it can.
+fn shape(model: &TrainedModel) -> Option<ModelShape> {
+    of_task!(model.task(), model => ModelShape::of(model))
+}
+
+fn unusable(run: &Path) -> CliError {
+    CliError::Usage(format!(
+        "{}: devices have no predictions for such a model: publish a linear, logistic or softmax \
+         model, or a network with labels",
+        run.display()
+    ))
+}
