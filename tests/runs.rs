@@ -170,7 +170,7 @@ fn folders_without_runs_get_a_sentence_and_sweeps_a_row() {
     assert_eq!(listing["runs"], serde_json::json!([]));
     place
         .smolfed("runs missing")
-        .refused(2, &["missing is no folder"]);
+        .refused(2, &["missing is not a folder"]);
 
     let sweep = "name = 'small'\nmethod = 'dp-fed-ls'\nrounds = 1\n[data]\nsource = 'digits'\n\
                  devices = 40\nscale = 'none'\n[cohort]\ncohort_size = 10\n[privacy]\n\

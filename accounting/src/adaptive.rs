@@ -74,8 +74,8 @@ pub enum FilterError {
     Accounting(#[from] AccountingError),
     /// No order has a budget for the target.
     #[error(
-        "no Rényi filter keeps epsilon at or below {target} at delta = {delta:e}: at its orders \
-         even no release at all has epsilon {least:.4}"
+        "no Rényi filter keeps epsilon at or below {target} at delta = {delta:e}: at its orders, \
+         epsilon without any release is {least:.4}"
     )]
     OutOfReach {
         /// The target ε.

@@ -33,12 +33,12 @@ pub enum ParamError {
         text: String,
     },
     /// A power of the number of devices for one device.
-    #[error("of a single device, 1/N^p is 1: write a number such as 1e-5")]
+    #[error("with a single device, 1/N^p is 1: write a number such as 1e-5")]
     DeltaOfOneDevice,
     /// A trust model is none of the three.
     #[error(
         "the trust model is `{text}`: write `central`, `local`, `distributed`, or \
-         `distributed=M/T` with M helpers, of whom and the coordinator T may collude"
+         `distributed=M/T` with M helpers, if T of them and the coordinator may collude"
     )]
     TrustText {
         /// The given text.
@@ -47,7 +47,7 @@ pub enum ParamError {
     /// No party is left to be trusted, or there are too many parties.
     #[error(
         "{helpers} helpers, and {colluding} parties that may collude: there must be 1 to 8 \
-         helpers, and of all parties with the coordinator at least one, and not all, may collude"
+         helpers, and at least one of the helpers and the coordinator, but not all, may collude"
     )]
     Parties {
         /// m.
@@ -78,7 +78,7 @@ pub enum ParamError {
     },
     /// Users have several devices, but an example is protected.
     #[error(
-        "the number of devices per user is {devices}: it must be 1 where the unit of privacy is an \
+        "the number of devices per user is {devices}: it must be 1 if the unit of privacy is an \
          example of one device"
     )]
     UsersOfExamples {

@@ -58,7 +58,7 @@ impl core::fmt::Display for QuantizeError {
             Self::Bits(bits) => {
                 write!(
                     f,
-                    "a grid of {bits} bits: must be {} to {}",
+                    "a grid of {bits} bits: it must have {} to {}",
                     BITS.start(),
                     BITS.end()
                 )
@@ -67,7 +67,10 @@ impl core::fmt::Display for QuantizeError {
             Self::NotClipped => f.write_str("the update is not clipped to the clip norm"),
             Self::OutOfBound => f.write_str("the integers exceed the bound of a clipped update"),
             Self::Length { expected, found } => {
-                write!(f, "the buffer has {found} entries, the update {expected}")
+                write!(
+                    f,
+                    "the buffer has {found} entries, but the update has {expected}"
+                )
             }
         }
     }

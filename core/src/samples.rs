@@ -72,7 +72,7 @@ impl core::fmt::Display for ShapeError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(
             f,
-            "{} feature values, where the targets need {}",
+            "{} feature values, but the targets need {}",
             self.found, self.expected
         )
     }

@@ -182,7 +182,7 @@ impl core::fmt::Display for TrainError {
             Self::Workspace { expected, found } => {
                 write!(
                     f,
-                    "working memory for {found} entries where {expected} are needed"
+                    "working memory for {found} entries, but {expected} are needed"
                 )
             }
         }

@@ -157,8 +157,8 @@ impl Aggregator {
         let received = ReceivedUpdate::check(&self.grid, integers, false, None, false);
         let received = received.map_err(|_| {
             value_error(format!(
-                "the update of device {device} is not a clipped one: the sum of its squares is \
-                 above 4^{}",
+                "the update of device {device} is not clipped: the sum of its squares is above \
+                 4^{}",
                 self.grid.bits()
             ))
         })?;

@@ -82,7 +82,7 @@ fn at_frame(error: impl std::fmt::Display) -> PyErr {
 pub(crate) fn suggestion_error(error: SuggestionError) -> PyErr {
     match error {
         SuggestionError::NoLabel { columns } => at_frame(format!(
-            "which column is to be predicted? give `label`; the columns are {columns}"
+            "which column should be predicted? give `label`; the columns are {columns}"
         )),
         SuggestionError::NoColumn {
             column, columns, ..

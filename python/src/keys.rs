@@ -17,7 +17,7 @@ fn table_below(above: &str, dictionary: &Bound<'_, PyDict>) -> PyResult<Table> {
     let mut table = Table::new();
     for (key, value) in dictionary.iter() {
         let key: String = key.extract().map_err(|_| {
-            PyTypeError::new_err(format!("the key {key} of the experiment is no text"))
+            PyTypeError::new_err(format!("the key {key} of the experiment is not a text"))
         })?;
         // TOML has no null, so the key is not set.
         if !value.is_none() {

@@ -184,11 +184,11 @@ def test_arguments_are_refused_with_a_sentence(arguments: dict, sentence: str) -
 def test_wrong_types_are_type_errors() -> None:
     with pytest.raises(TypeError):
         event(noise_multiplier="1", sampling_rate=0.1)
-    with pytest.raises(TypeError, match="no event"):
+    with pytest.raises(TypeError, match="not an event"):
         epsilon(["x"], delta=1e-5)
     with pytest.raises(TypeError, match="describes an event"):
         epsilon(event(noise_multiplier=1, sampling="full"), delta=1e-5, rounds=3)
-    with pytest.raises(TypeError, match="looked for"):
+    with pytest.raises(TypeError, match="is the unknown"):
         accounting.noise_multiplier(
             epsilon=1, delta=1e-5, sampling_rate=0.1, noise_multiplier=1
         )
@@ -287,7 +287,7 @@ def test_opacus_histories_are_events() -> None:
     events = from_opacus_history([(1.1, 0.01, 500), (1.0, 0.02, 10)], devices=1000)
     assert [e.rounds for e in events] == [500, 10]
     assert events[1].sampling_rate == 0.02
-    with pytest.raises(ValueError, match="no entry of a history"):
+    with pytest.raises(ValueError, match="not an entry of a history"):
         from_opacus_history([(1.1, 0.01)])
 
 

@@ -89,7 +89,7 @@ def test_without_groups_each_row_is_a_device_and_the_statement_says_so() -> None
     with pytest.warns(PrivacyWarning, match="each row is a device"):
         rows = classifier().fit(X, Y)
     assert rows.n_devices_ == rows.statement_.devices == 2000
-    assert "Each row of the data is a device" in rows.statement_.words
+    assert "Each row of the data is its own device" in rows.statement_.words
     devices = classifier().fit(X, Y, groups=DEVICES)
     assert devices.statement_.devices == 100
     assert "Each row" not in devices.statement_.words

@@ -45,7 +45,7 @@ def test_the_unit_is_the_row_without_groups_and_the_statement_says_so() -> None:
     private = {"privacy.epsilon": 8.0}
     said = smolfed.run(PLAIN, data=Federation.from_arrays(X, Y), overrides=private).statement
     assert (said.devices, said.unit) == (120, "device")
-    assert "Each row of the data is a device by itself" in said.words
+    assert "Each row of the data is its own device" in said.words
     data = Federation.from_arrays(X, Y, groups=GROUPS)
     said = smolfed.run(PLAIN, data=data, overrides=private).statement
     assert said.devices == 12 and "Each row" not in said.words
@@ -257,7 +257,7 @@ def test_features_and_targets_are_finite(value: float) -> None:
 def test_what_nothing_can_be_learned_from_is_refused() -> None:
     with pytest.raises(ValueError, match="at least two classes"):
         smolfed.run(PLAIN, data=Federation.from_arrays(X, np.zeros(120, int)))
-    with pytest.raises(ValueError, match="holds no sample"):
+    with pytest.raises(ValueError, match="has no samples"):
         smolfed.run(PLAIN, data=Federation.from_arrays(X[:0], Y[:0]))
     with pytest.raises(ValueError, match="not one of `classes`"):
         Federation.from_arrays(X, Y, classes=[0, 2])

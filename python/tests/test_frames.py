@@ -238,7 +238,7 @@ def test_runs_of_frames_are_resumed_and_loaded(tmp_path: Path) -> None:
     [
         ({"label": [None, *[True] * (ROWS - 1)]}, {}, "y has 1 missing values"),
         ({"phone": [None, *range(ROWS - 1)]}, {}, "groups has missing values"),
-        ({"label": "x"}, {}, "cannot be predicted: it has one value"),
+        ({"label": "x"}, {}, "cannot be predicted: it has the same value"),
         ({}, {"classes": [False]}, "True.*not one of `classes`"),
         ({}, {"classes": ["a", "b"]}, "True.*not one of `classes`"),
         ({}, {"test": (frame(), frame()["label"])}, "`test` needs columns of numbers"),

@@ -95,7 +95,7 @@ def test_known_sets_have_experiments() -> None:
         ("none.csv", {}, FileNotFoundError, "neither a file nor a known data set"),
         ("mine.toml", {}, ValueError, "is an experiment already"),
         ("digits", {"label": "x"}, ValueError, "for files with columns"),
-        (TABLE, {}, ValueError, "which column is to be predicted. give `label`"),
+        (TABLE, {}, ValueError, "which column should be predicted. give `label`"),
         (TABLE, {"label": "activty"}, ValueError, "there is no column `activty`"),
         (TABLE, {"label": "same"}, ValueError, "cannot be predicted"),
         (TABLE, {"label": "activity", "task": "ranking"}, ValueError, "`task` is"),

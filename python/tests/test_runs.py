@@ -223,9 +223,9 @@ def test_errors_of_a_step_end_the_run(step, error, sentence) -> None:
 
 def test_two_denoisers_are_refused() -> None:
     step = lambda model, *_: model  # noqa: E731
-    with pytest.raises(ValueError, match="`server.smoothing_factor` does not go"):
+    with pytest.raises(ValueError, match="`server.smoothing_factor` cannot be combined"):
         smolfed.run(overrides={"rounds": 1}, server_step=step)
-    with pytest.raises(ValueError, match="`server.denoiser` does not go"):
+    with pytest.raises(ValueError, match="`server.denoiser` cannot be combined"):
         smolfed.run(
             PLAN, data=DATA, overrides={"server.denoiser": "james-stein"}, server_step=step
         )
@@ -415,7 +415,7 @@ def test_wrong_arguments_have_their_types(tmp_path: Path) -> None:
         smolfed.run("digits.csv")
     with pytest.raises(TypeError, match="`rounds` is of type"):
         smolfed.run({**PLAN, "rounds": object()}, data=DATA)
-    with pytest.raises(TypeError, match="no text"):
+    with pytest.raises(TypeError, match="not a text"):
         smolfed.run({**PLAN, 3: 1}, data=DATA)
     with pytest.raises(ValueError, match="`threads` is 0"):
         smolfed.run(PLAN, data=DATA, threads=0)

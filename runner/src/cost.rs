@@ -54,7 +54,7 @@ impl OtherRound {
         vec![
             Self {
                 key: "round_of_differences",
-                words: "if the model is a byte for each difference to the model before",
+                words: "if the model is sent as one byte per difference from the previous model",
                 traffic: differences,
             },
             Self {
@@ -127,7 +127,7 @@ impl DeviceCost {
         match &self.work {
             None => facts.push((
                 "a board",
-                "computation not known: it was measured for linear, logistic and softmax models \
+                "computation unknown: it was measured for linear, logistic and softmax models \
                  without a personal part"
                     .to_owned(),
             )),

@@ -212,8 +212,8 @@ impl Lines {
         notes.iter().for_each(|note| text += &commented(note));
         if devices < FEW_DEVICES {
             text += &commented(&format!(
-                "Only {devices} devices: the noise that hides one of them hides much of what all \
-                 have in common. More devices, a larger epsilon or personal models \
+                "Only {devices} devices: the noise that hides one of them also hides much of their \
+                 common patterns. More devices, a larger epsilon or personal models \
                  (docs/personalisation.md) help."
             ));
         }
@@ -302,7 +302,7 @@ impl Lines {
         let Some(rate) = size.sampling_rate else {
             return self.key("sampling", quoted("full"), "all devices in every round");
         };
-        let about = "each device by itself, at random";
+        let about = "each device independently, at random";
         self.key("sampling", quoted("poisson"), about);
         let cohort = rate * f64::from(devices);
         let about = format!("about {cohort:.0} of {devices} devices in a round");
@@ -409,10 +409,10 @@ impl Lines {
     /// these are comments.
     fn windows(&mut self, windows: &ProposedWindows) {
         let mut advice = format!(
-            "If the rows are readings of a sensor in the order of time, cut them into windows, of \
-             which a board computes the same features (docs/data.md). {} rows in a row, on \
-             average, belong to one device and class. A window should be as long as one or two \
-             periods of what is measured. Take the \"# \" from the next lines",
+            "If the rows are sensor readings in time order, cut them into windows. A board \
+             computes the same features from them (docs/data.md). {} consecutive rows, on average, \
+             belong to one device and class. A window should be as long as one or two periods of \
+             the signal. Take the \"# \" from the next lines",
             windows.run
         );
         if let Some(time) = &windows.time {
@@ -605,7 +605,7 @@ mod tests {
             DataSection::of_columns(TableFormat::Csv, "a.csv", &profile, &suggestion).text
         };
         let (by_rows, asked) = (of(&[]), of(&["same"]));
-        assert!(by_rows.contains("\"same\", # it has one value throughout"));
+        assert!(by_rows.contains("\"same\", # it has the same value in every row"));
         assert!(
             by_rows.contains("categories_are_public = false"),
             "{by_rows}"

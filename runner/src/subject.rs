@@ -48,8 +48,8 @@ pub enum SubjectError {
     },
     /// A folder without the files of a known set.
     #[error(
-        "{}: holds neither the files of MNIST, FEMNIST-206 or CIFAR-10, nor one folder of PNG or \
-         JPEG images a class, perhaps below one a device; name one file",
+        "{}: has neither the files of MNIST, FEMNIST-206 or CIFAR-10, nor one folder of PNG or \
+         JPEG images per class, perhaps below one per device; name one file",
         path.display()
     )]
     Folder {
@@ -254,7 +254,7 @@ fn experiment(path: &Path) -> Result<Found, SubjectError> {
             seed,
         }),
         _ => {
-            let message = "has no [data] table, which says where samples come from".to_owned();
+            let message = "has no [data] table, which gives the source of samples".to_owned();
             Err(SubjectError::Table { origin, message })
         }
     }

@@ -25,7 +25,7 @@ fn each_method_says_how_good_its_representations_are() {
         assert_eq!(matrices.is_some(), method == "fedsc");
         assert!(matrices.is_none_or(|epsilon| (7.99..=8.0).contains(&epsilon)));
         let report = std::fs::read_to_string(place.path(format!("{method}/report.html"))).unwrap();
-        for text in ["What the encoder sees", "head on the encoder", "not"] {
+        for text in ["Representations", "head on the encoder", "not"] {
             assert!(report.contains(text), "{method}: {text}");
         }
     }
@@ -225,7 +225,7 @@ fn a_network_learns_from_views_of_images_with_channels() {
         assert!(header.contains(tensor), "{tensor} {header}");
     }
     let report = String::from_utf8(read("one/report.html")).unwrap();
-    for text in ["What the encoder sees", "Weights for unit 3"] {
+    for text in ["Representations", "Weights for unit 3"] {
         assert!(report.contains(text), "no {text}");
     }
     let predicted = place.smolfed("predict one --data images.csv").success();

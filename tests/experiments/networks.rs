@@ -381,7 +381,7 @@ fn training_starts_from_a_file() {
 
     for (flags, part) in [
         ("model.init=nowhere.safetensors", "nowhere.safetensors"),
-        ("model.init=windows.csv", "no safetensors file"),
+        ("model.init=windows.csv", "not a safetensors file"),
         ("model.init_checksum=00000000", "has changed"),
         (
             "model.layers= --set model.input=",
@@ -395,7 +395,7 @@ fn training_starts_from_a_file() {
     let wider = wider.replace("kernel = [1, 5]", "kernel = [1, 7]");
     std::fs::write(place.path("windows.toml"), wider).unwrap();
     let refused = refused(&place);
-    let shapes = "is of shape [3, 2, 1, 5], but that of the model is of shape [3, 2, 1, 7]";
+    let shapes = "has shape [3, 2, 1, 5], but that of the model has shape [3, 2, 1, 7]";
     assert!(refused.stderr.contains(shapes), "{refused}");
 }
 

@@ -115,7 +115,7 @@ fn a_run_that_no_device_joins_spends_nothing_and_can_be_resumed() {
     let sentence = "error: no device has been connected for 1s 500ms, and no round was charged";
     assert!(outcome.stderr.contains(sentence), "{outcome}");
     assert!(
-        outcome.stderr.contains("the run pauses: 0 of 4"),
+        outcome.stderr.contains("the run is paused: 0 of 4"),
         "{outcome}"
     );
     assert_eq!((charges(&place), rounds(&place).len()), (0, 0));

@@ -124,7 +124,9 @@ fn keys_change_while_a_coordinator_runs_and_a_second_one_is_refused() {
         .smolfed("keys revoke 1 --keys fleet/keys.toml")
         .success();
     assert!(
-        outcome.stdout.contains("The running coordinator was told"),
+        outcome
+            .stdout
+            .contains("The running coordinator was notified"),
         "{outcome}"
     );
     let again = serve.replace("served", "again");
@@ -176,7 +178,7 @@ fn fleets_grow_by_other_keys_and_no_key_comes_back() {
         .success()
         .stdout;
     assert!(
-        text.contains("devices with keys: 2 (4, 5)\ndevices without: 4 (0 to 3)\n"),
+        text.contains("devices with keys: 2 (4, 5)\ndevices without keys: 4 (0 to 3)\n"),
         "{text}"
     );
     let key = String::from_utf8(before).unwrap();
@@ -358,7 +360,7 @@ fn a_device_is_provisioned_from_standard_input() {
     let _ = child.kill();
     let _ = child.wait();
     let again = Outcome::of(start("--new-ledger").wait_with_output().unwrap(), "device");
-    again.refused(2, &["own.ledger: is there already"]);
+    again.refused(2, &["own.ledger: already exists"]);
 
     // From a file with the line, which then contains the record without its first key.
     let line = fs::read(place.path("records.txt")).unwrap();

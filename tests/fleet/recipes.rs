@@ -65,7 +65,7 @@ fn a_process_refuses_a_raw_record_and_says_what_to_do() {
     let own = "--preprocessing other/preprocessing.json --data own.csv --label digit";
     let outcome = place.smolfed(&format!("device {own} {files}"));
     assert_eq!(outcome.code, Some(2), "{outcome}");
-    let why = "asks for gradients of 8 × 8 pixels in cells of 4 × 4, and `--preprocessing` for \
+    let why = "asks for gradients of 8 × 8 pixels in cells of 4 × 4, but `--preprocessing` for \
                gradients of 8 × 8 pixels in cells of 3 × 3";
     assert!(outcome.stderr.contains(why), "{outcome}");
 }

@@ -218,7 +218,7 @@ fn other_formats_are_refused(place: &Place) {
     let call = "export hidden --format c-header --arithmetic integer --out x.h";
     place
         .smolfed(call)
-        .refused(2, &["the hidden layer", "tanh", "no form in integers"]);
+        .refused(2, &["the hidden layer", "tanh", "no integer form"]);
 }
 
 /// Predicts on a value of 3,000,000, many deviations from the mean of the column.

@@ -150,12 +150,12 @@ fn what_has_no_form_is_refused(place: &Place) {
         .refused(2, &["`--calibrate -`", "give a file"]);
     let over = "export calibrated --format rust --out windows.csv --calibrate windows.csv";
     let refused = place.smolfed(&format!("{over} {integer}"));
-    refused.refused(2, &["`--out windows.csv` would overwrite what is read"]);
+    refused.refused(2, &["`--out windows.csv` would overwrite an input"]);
     let lstm = "run windows.toml --out lstm --set rounds=1 --set model.input=[12,2] \
                 --set model.layers=[{type=\"lstm\",hidden=3},{type=\"last\"}]";
     place.smolfed(lstm).success();
     let call = format!("export lstm --format rust {integer} --calibrate windows.csv");
     place
         .smolfed(&call)
-        .refused(2, &["layer 1 (lstm)", "no form in integers"]);
+        .refused(2, &["layer 1 (lstm)", "no integer form"]);
 }

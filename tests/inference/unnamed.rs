@@ -95,10 +95,11 @@ fn arrays_of_archives_are_named() {
     assert_eq!(single.stdout, named.stdout);
     place
         .smolfed("predict run --data two.npz")
-        .refused(2, &["two.npz: holds the arrays", "`two.npz/x`"]);
-    place
-        .smolfed("predict run --data two.npz/z")
-        .refused(2, &["two.npz/z", "no z.npy, but x.npy, y.npy"]);
+        .refused(2, &["two.npz: has the arrays", "`two.npz/x`"]);
+    place.smolfed("predict run --data two.npz/z").refused(
+        2,
+        &["two.npz/z", "does not contain z.npy, but x.npy, y.npy"],
+    );
 }
 
 /// Returns a NumPy file of unsigned bytes.
@@ -176,7 +177,7 @@ fn folders_of_images_are_taken_as_in_training() {
     std::fs::create_dir(place.path("empty")).unwrap();
     place
         .smolfed("predict digits --data empty")
-        .refused(2, &["empty: holds no PNG or JPEG images"]);
+        .refused(2, &["empty: has no PNG or JPEG images"]);
     run(&place, "table", PAIRS, "");
     place.smolfed("predict table --data new").refused(
         2,

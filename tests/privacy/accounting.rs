@@ -322,7 +322,8 @@ fn correlated_noise_states_what_it_assumes() {
         "plan {CORRELATED} --participations 100 --epsilon 2 --devices 34200 --svg errors.svg"
     );
     let text = place.smolfed(&call).success().stdout;
-    let words = "whoever takes part, in any order, at most 6 times and at least 342 rounds apart";
+    let words = "whichever devices take part, in any order, at most 6 times and at least 342 \
+                 rounds apart";
     assert!(text.contains(words), "{text}");
     assert!(text.contains("100 participations count as 6"), "{text}");
     assert!(text.contains("independent, no sampling"), "{text}");
@@ -392,7 +393,7 @@ fn correlated_noise_that_makes_no_sense_is_refused() {
         ),
         (
             format!("{six} --devices 684 --sampling block-cyclic --cohort 1 --family tree"),
-            "at most so many bands",
+            "at most that many bands",
         ),
         (
             format!(

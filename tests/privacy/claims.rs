@@ -65,7 +65,7 @@ fn a_sweep_marks_figures_on_rows_of_devices_as_a_run_does() {
     let table = read(&place, "out/table.md");
     assert!(table.contains("* simulation only"), "{table}");
     assert!(
-        table.contains("a proved upper bound if each run has a seed of its own"),
+        table.contains("a proved upper bound if each run has its own seed"),
         "{table}"
     );
     let cells = table

@@ -86,7 +86,7 @@ fn claims_nothing(place: &Place, outcome: &Outcome, key: &str) {
     assert_eq!(statement["is_upper_bound"], false, "{statement}");
     assert!(is_named, "{statement}");
     let report = std::fs::read_to_string(place.path("run/report.html")).unwrap();
-    let top = report.split("What was spent").next().unwrap();
+    let top = report.split("Privacy accounting").next().unwrap();
     assert!(
         !top.contains("a proved upper bound"),
         "the report's headline"

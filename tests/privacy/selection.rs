@@ -126,7 +126,7 @@ fn the_chosen_run_alone_is_written_and_states_what_the_selection_costs() {
     assert_eq!(model("out/chosen/model.safetensors"), before);
     place
         .smolfed("sweep sweep.toml --out out --fresh")
-        .refused(2, &["is there already"]);
+        .refused(2, &["already exists"]);
 }
 
 /// No file and no output has the secret from the operating system: not the statement's notes, which

@@ -233,7 +233,7 @@ fn a_checkpoint_that_lacks_a_part_is_refused() {
     let refused = place.smolfed("run --resume old");
     assert_eq!(refused.code, Some(2), "{refused}");
     let advice = "error: old/checkpoint/state.safetensors is damaged: it has no `auto.moved`; \
-                  restore it from a copy, or write it anew\n";
+                  restore it from a copy, or write it again\n";
     assert!(refused.stderr.ends_with(advice), "{refused}");
 }
 

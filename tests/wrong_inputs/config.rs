@@ -440,7 +440,7 @@ fn a_newcomer_is_told_what_to_type() {
         ),
         (
             "run alone.toml",
-            "of a single device, 1/N^p is 1: write a number such as 1e-5",
+            "with a single device, 1/N^p is 1: write a number such as 1e-5",
         ),
         (
             "run --set privacy.clip_norm=0",

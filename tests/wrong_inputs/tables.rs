@@ -191,7 +191,7 @@ fn what_is_not_read_is_named_with_the_remedy() {
         (&b"ARROW1\0\0\x10\0"[..], ["Feather or Arrow", "to_parquet"]),
         (b"\x80\x04\x95\x10\0\0\0\0\0\0\0", ["pickle", "to_parquet"]),
         (b"\x89HDF\r\n\x1a\n", ["HDF5", "CSV"]),
-        (b"X\n\0\0\0\x03", ["file of R", "write.csv"]),
+        (b"X\n\0\0\0\x03", ["R file", "write.csv"]),
     ] {
         place.write("table.csv", bytes);
         place.write("experiment.toml", csv_experiment(""));

@@ -21,15 +21,17 @@ pub enum AccountingError {
     },
     /// Some events protect against different changes than others.
     #[error(
-        "events under add-remove and under replace-one cannot be added: their epsilons bound \
-         different things; account them apart"
+        "events under add-remove and under replace-one cannot be added, as their epsilons bound \
+         different things: account for them separately"
     )]
     MixedAdjacency,
     /// Some events protect devices and others protect examples.
     #[error("events that protect a device and events that protect an example cannot be added")]
     MixedUnit,
     /// Some events have different adversaries than others.
-    #[error("events under different trust models cannot be added: account each adversary apart")]
+    #[error(
+        "events under different trust models cannot be added: account for each adversary separately"
+    )]
     MixedTrust,
     /// The side conditions of a theorem cannot hold.
     #[error(transparent)]

@@ -49,7 +49,7 @@ impl Query<'_> {
     pub fn single(&self) -> Result<&PrivacyEvent, AccountingError> {
         match self.events {
             [event] => Ok(event),
-            _ => self.refuse("it accounts for one kind of round, repeated, not for a mixture"),
+            _ => self.refuse("it accounts for repeated rounds of one kind, not for a mixture"),
         }
     }
 

@@ -116,7 +116,7 @@ impl Query<'_> {
         };
         let mut notes = vec![note];
         if renyi < found.epsilon {
-            notes.push("The Rényi bound, which is less here, is given.".to_owned());
+            notes.push("The Rényi bound is given, as it is smaller here.".to_owned());
         }
         let mut estimate = self.bound(found.epsilon.min(renyi), notes);
         estimate.epsilon_low = (found.epsilon.is_finite()).then_some(found.epsilon_low);
@@ -130,7 +130,7 @@ impl Query<'_> {
         }
         match self.accountant {
             Accountant::UniformProfile if low <= 0.0 => {
-                "No pair of federations is known that attains an epsilon above 0.".to_owned()
+                "No known pair of federations attains an epsilon above 0.".to_owned()
             }
             Accountant::UniformProfile => format!(
                 "One concrete pair of federations attains {low:.6}: the bound is at most {:.2} % \
@@ -138,7 +138,8 @@ impl Query<'_> {
                 percent_up(found.epsilon - low, low, 2)
             ),
             _ => format!(
-                "The true epsilon of what is counted is at least {low:.6}: within {:.3} % below.",
+                "The true epsilon of the counted rounds is at least {low:.6}: within {:.3} % \
+                 below.",
                 percent_up(found.epsilon - low, found.epsilon, 3)
             ),
         }

@@ -34,7 +34,7 @@ pub enum CorrelatedError {
     /// A release depends on more rounds than the separation of a device's rounds.
     #[error(
         "a release combines the sums of more than {separation} rounds, the separation: \
-         block-cyclic sampling is for families with at most so many bands ({banded})"
+         block-cyclic sampling needs a family with at most that many bands ({banded})"
     )]
     NotBanded {
         /// b.
@@ -58,8 +58,8 @@ pub enum CorrelatedError {
     },
     /// The numbers are not parameters of non-increasing buffered linear Toeplitz coefficients.
     #[error(
-        "the parameters are not those of a BLT: as many weights as decays, weights of at least 0 \
-         that add up to at most 1, and decays from 0 to below 1"
+        "the parameters do not define a BLT: it needs as many weights as decays, weights of at \
+         least 0 with a sum of at most 1, and decays from 0 to below 1"
     )]
     Blt,
     /// The decoder's input is not the releases of its next round.

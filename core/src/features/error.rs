@@ -46,18 +46,18 @@ impl fmt::Display for FeatureError {
         match self {
             Self::Size { rows, columns, max } => write!(
                 f,
-                "an image of {rows} × {columns} pixels, where a side has from 1 to {max}"
+                "an image of {rows} × {columns} pixels: each side must have from 1 to {max}"
             ),
             Self::Cell { cell, side } => write!(
                 f,
-                "cells of {cell} × {cell} pixels, where a side has from 1 to {side}"
+                "cells of {cell} × {cell} pixels: each side must have from 1 to {side}"
             ),
             Self::Steps { found, max } => {
-                write!(f, "{found} steps, where a number has from 1 to {max}")
+                write!(f, "{found} steps: there must be from 1 to {max}")
             }
-            Self::Bounds => f.write_str("bounds that are not finite, or not in ascending order"),
+            Self::Bounds => f.write_str("the bounds are not finite, or not in ascending order"),
             Self::Length { expected, found } => {
-                write!(f, "{found} values, where {expected} are needed")
+                write!(f, "{found} values, but {expected} are needed")
             }
         }
     }

@@ -34,15 +34,15 @@ impl core::fmt::Display for LedgerError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Spent => "the device's budget of participations is spent",
-            Self::RoundUsed => "this round or a later one was used before",
+            Self::RoundUsed => "this round or a later one was already used",
             Self::TooSoon => "the round is closer to the device's last one than it accepts",
             Self::TooFar => "the round number is further ahead than the device accepts",
             Self::Blank => "the flash of the ledger is blank: the device was not provisioned",
             Self::NotBlank => "the flash of the ledger is not blank",
-            Self::Corrupt => "the ledger has no valid record, and the count is lost",
+            Self::Corrupt => "the ledger has no valid record: the count is lost",
             Self::Flash => "the flash of the ledger failed",
             Self::Element => "the secure element did not answer, or has other secrets",
-            Self::Geometry => "the flash of the ledger has no two slots of 128 bytes",
+            Self::Geometry => "the flash of the ledger does not have two slots of 128 bytes",
         })
     }
 }

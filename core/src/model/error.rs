@@ -59,7 +59,7 @@ impl core::fmt::Display for ModelError {
             Self::Batch => f.write_str("a batch is empty or names a sample that does not exist"),
             Self::Symbol { vocabulary } => write!(
                 f,
-                "a feature is no symbol: whole numbers from 0 to {} are",
+                "a feature is not a symbol, a whole number from 0 to {}",
                 vocabulary.saturating_sub(1)
             ),
             Self::NotFinite => f.write_str(

@@ -120,12 +120,12 @@ pub enum QuestionError {
 impl core::fmt::Display for QuestionError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::Edges => "edges must be 1 to 16 finite numbers that increase",
+            Self::Edges => "edges must be 1 to 16 increasing finite numbers",
             Self::Bounds => "the lower bound must be below the upper one, and both finite",
             Self::LossBound => "the bound of the loss must be finite and above 0",
             Self::Feature => "samples do not have these features",
-            Self::NoClasses => "samples have values for targets, and no classes",
-            Self::NoValues => "samples have classes for targets, and no values",
+            Self::NoClasses => "the targets of samples are values, not classes",
+            Self::NoValues => "the targets of samples are classes, not values",
         })
     }
 }

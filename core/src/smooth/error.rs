@@ -40,13 +40,13 @@ impl fmt::Display for SmoothingError {
             Self::Length { expected, found } => {
                 write!(
                     f,
-                    "the lengths add up to {expected}, the vector has {found}"
+                    "the lengths add up to {expected}, but the vector has {found}"
                 )
             }
             Self::Grid { cells, found } => {
                 write!(
                     f,
-                    "a grid has {cells} elements, the vector has {found}: no multiple of it"
+                    "a grid has {cells} elements, but the vector's {found} are not a multiple of it"
                 )
             }
         }

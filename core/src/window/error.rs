@@ -46,19 +46,21 @@ impl fmt::Display for RecipeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length { found, max } => {
-                write!(f, "a window of {found} samples, where 2 to {max} are known")
+                write!(f, "a window of {found} samples: 2 to {max} are supported")
             }
             Self::Nothing => f.write_str("neither features nor bands"),
-            Self::Twice { feature } => write!(f, "the feature {feature} twice"),
+            Self::Twice { feature } => write!(f, "the feature {feature} occurs twice"),
             Self::Bounds { found, max } => write!(
                 f,
-                "{found} boundaries of bands, where there are none, or from 2 to {max}"
+                "{found} boundaries of bands: there must be none, or from 2 to {max}"
             ),
-            Self::Order { bound } => write!(f, "the boundary {bound}, which is not above the last"),
+            Self::Order { bound } => {
+                write!(f, "the boundary {bound} is not above the previous one")
+            }
             Self::Beyond { bound, max } => {
                 write!(
                     f,
-                    "the boundary {bound}, where {max} is behind all frequencies"
+                    "the boundary {bound} is above {max}, the end of the frequencies"
                 )
             }
         }
@@ -95,12 +97,11 @@ impl fmt::Display for WindowError {
         match self {
             Self::Work { expected, found } => write!(
                 f,
-                "working memory of {found} values, where {expected} are needed"
+                "working memory of {found} values, but {expected} are needed"
             ),
-            Self::Features { each, found } => write!(
-                f,
-                "room for {found} features, where each channel has {each}"
-            ),
+            Self::Features { each, found } => {
+                write!(f, "room for {found} features, but each channel has {each}")
+            }
             Self::NotFinite => f.write_str("a sample is not finite, or too large"),
         }
     }

@@ -258,7 +258,7 @@ class PrivateAverage(Accounted):
         self._is_named = isinstance(like, Mapping)
         length = sum(map(math.prod, self._shapes.values()))
         if length == 0:
-            raise ValueError("`like` has no numbers, so that nothing would be averaged")
+            raise ValueError("`like` has no numbers, so nothing would be averaged")
         self._aggregator = _native.Aggregator(
             length, self.clip_norm, self.grid_bits, self.noise_multiplier, self.seed
         )
@@ -274,7 +274,7 @@ class PrivateAverage(Accounted):
             If the round would exceed `max_epsilon`, or the previous round was not released.
         """
         if self._waiting is not None:
-            raise RuntimeError("the round before was not released: call `release` first")
+            raise RuntimeError("the previous round was not released: call `release` first")
         self._refuse_over_budget()
         drawn = self._aggregator.draw(self.devices, self.sampling_rate)
         self._waiting = set(drawn)

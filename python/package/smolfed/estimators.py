@@ -170,7 +170,7 @@ class _Federated(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if self._coefficients is None:
             raise AttributeError(
-                "the model is not one layer of weights and biases, so that it has no `coef_` and "
+                "the model is not one layer of weights and biases, so it has no `coef_` and "
                 "`intercept_`: use `predict`"
             )
         return self._coefficients
@@ -210,9 +210,9 @@ def _warn_of_rows(groups: ArrayLike | None) -> None:
     """Warns that a search or a pipeline may have kept the groups from `fit`."""
     if groups is None:
         warnings.warn(
-            "`fit` got no `groups`, so that each row is a device and epsilon protects one row. "
-            "Give the device of each row, which a search or a pipeline hands on by metadata "
-            "routing alone. `groups=range(len(y))` confirms that each row is a device",
+            "`fit` got no `groups`, so each row is a device and epsilon protects one row. "
+            "Give the device of each row, which a search or a pipeline passes on only by "
+            "metadata routing. `groups=range(len(y))` confirms that each row is a device",
             PrivacyWarning,
             stacklevel=3,
         )
@@ -557,7 +557,7 @@ def _scale(bounds: tuple[ArrayLike, ArrayLike] | None) -> Any:
         low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
     except (TypeError, ValueError):
         raise ValueError(
-            f"the bounds are {bounds!r}: they must be (low, high), numbers or one a feature"
+            f"the bounds are {bounds!r}: they must be (low, high), numbers or one per feature"
         ) from None
     if low.ndim != high.ndim:
         low, high = np.broadcast_arrays(low, high)

@@ -348,7 +348,7 @@ def _vector(y: ArrayLike, name: str) -> NDArray[Any]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.reshape(-1)
     if array.ndim != 1:
-        raise ValueError(f"{name} has {array.ndim} dimensions, but one entry a sample is needed")
+        raise ValueError(f"{name} has {array.ndim} dimensions, but one entry per sample is needed")
     return array
 
 
@@ -447,7 +447,7 @@ def _loses_digits(column: NDArray[Any]) -> bool:
 def _groups(groups: ArrayLike, expected: int) -> NDArray[Any]:
     array = np.asarray(groups)
     if array.ndim != 1:
-        raise ValueError(f"groups has {array.ndim} dimensions, but one device a sample is needed")
+        raise ValueError(f"groups has {array.ndim} dimensions, but one device per sample is needed")
     _same_length("groups", len(array), expected)
     if _missing(array):
         raise ValueError("groups has missing values, but every sample needs a device")

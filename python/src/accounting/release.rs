@@ -118,7 +118,7 @@ impl Release {
             }
             other => Err(value_error(format!(
                 "`sampling` is \"{other}\": it must be \"poisson\", \"uniform\", \"full\" or \
-                 \"unsampled\"; block-cyclic sampling is that of a `Strategy`"
+                 \"unsampled\"; block-cyclic sampling belongs to a `Strategy`"
             ))),
         }
     }

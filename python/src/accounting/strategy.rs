@@ -67,7 +67,7 @@ impl Strategy {
         if trust == TrustModel::Local {
             return Err(value_error(
                 "`trust` is \"local\": correlated noise covers sums of several rounds, which a \
-                 trusted server combines, or one under masks: give \"central\" or \"distributed\"",
+                 server combines, trusted or under masks: give \"central\" or \"distributed\"",
             ));
         }
         let event = PrivacyEvent::correlated(&self.strategy, noise, grid_bits, devices);

@@ -155,7 +155,7 @@ fn refuse_two_denoisers(config: &Config) -> PyResult<()> {
         (false, _) => "server.denoiser",
     };
     Err(value_error(format!(
-        "`{key}` does not go with a denoiser or a server's step of your own: leave one out"
+        "`{key}` cannot be combined with your own denoiser or server step: leave one out"
     )))
 }
 

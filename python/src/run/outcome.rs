@@ -60,8 +60,8 @@ pub(crate) fn load(py: Python<'_>, path: PathBuf) -> PyResult<Outcome> {
         }
         (_, true) => {
             return Err(value_error(format!(
-                "{shown}: the run has not ended, so that it has no privacy statement; \
-                 `smolfed resume` or smolfed.resume continues it"
+                "{shown}: the run has not ended, so it has no privacy statement; `smolfed resume` \
+                 or smolfed.resume continues it"
             )));
         }
         (State::Complete | State::Unfinished, false) => {}

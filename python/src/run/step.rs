@@ -62,14 +62,14 @@ fn next(
     let arguments = (model, update, view.noise_std, view.learning_rate);
     let answer = function.call1(py, arguments)?;
     let answer = answer.cast_bound::<PyDict>(py).map_err(|_| {
-        value_error("a server's step must return a dictionary with the arrays of the next model")
+        value_error("a server step must return a dictionary with the arrays of the next model")
     })?;
     let mut parameters = Vec::with_capacity(view.global.len());
     for tensor in layout {
         let name = &tensor.name;
         let array = answer.get_item(name)?.ok_or_else(|| {
             value_error(format!(
-                "what the server's step returned has no array `{name}`"
+                "the result of the server step has no array `{name}`"
             ))
         })?;
         let numpy = py.import("numpy")?;
@@ -78,14 +78,14 @@ fn next(
         let array = array.as_array();
         if array.shape() != tensor.shape.as_slice() {
             return Err(value_error(format!(
-                "`{name}` of the server's step has shape {:?}, but must have {:?}",
+                "`{name}` of the server step has shape {:?}, but must have {:?}",
                 array.shape(),
                 tensor.shape
             )));
         }
         if let Some(wrong) = array.iter().find(|x| !x.is_finite()) {
             return Err(value_error(format!(
-                "`{name}` of the server's step has {wrong}, but every entry must be finite"
+                "`{name}` of the server step has {wrong}, but every entry must be finite"
             )));
         }
         parameters.extend(array.iter());

@@ -39,7 +39,7 @@ pub enum ArchiveError {
         limit: u64,
     },
     /// The zip file has no member of this name.
-    #[error("the archive holds no {name}, but {names}")]
+    #[error("the archive does not contain {name}, but {names}")]
     NoSuchMember {
         /// The wanted member.
         name: String,
@@ -50,7 +50,7 @@ pub enum ArchiveError {
     #[error("is a spreadsheet: save it as CSV")]
     Spreadsheet,
     /// The zip file has no member of the wanted kind.
-    #[error("the zip archive holds no .{extension} file")]
+    #[error("the zip archive does not contain a .{extension} file")]
     NoMember {
         /// The wanted extension of a member's name.
         extension: &'static str,

@@ -103,7 +103,7 @@ pub trait Array {
         if self.dimensions()[1..].iter().any(|length| *length != 1) {
             let found = self.dimensions().len();
             return Err(ArrayError::Dimensions {
-                expected: "one entry a sample is needed",
+                expected: "one entry per sample is needed",
                 found,
             });
         }

@@ -35,8 +35,8 @@ const CLASSES: [&str; 10] = [
 pub enum CifarError {
     /// There is no file to train on, or none to test on.
     #[error(
-        "has no file of CIFAR-10 {part}: give files such as data_batch_1.bin, and one with test \
-         in its name, such as test_batch.bin, plain or .gz"
+        "has no CIFAR-10 file {part}: give files such as data_batch_1.bin, and one with test in \
+         its name, such as test_batch.bin, plain or .gz"
     )]
     NoFile {
         /// The missing part.
@@ -44,8 +44,8 @@ pub enum CifarError {
     },
     /// The bytes are not a whole number of records.
     #[error(
-        "has {found} bytes, which are no images of CIFAR-10: one has {RECORD} bytes, its class \
-         and 3 x 32 x 32 pixels; restore it from a copy"
+        "has {found} bytes, not a whole number of CIFAR-10 images of {RECORD} bytes (a class and 3 \
+         x 32 x 32 pixels); restore it from a copy"
     )]
     Length {
         /// Bytes of the file.

@@ -46,7 +46,7 @@ pub enum DataError {
         tried: Vec<PathBuf>,
     },
     /// A zip file contains several files instead of one.
-    #[error("{origin}: holds {found} .{extension} files, but exactly one is needed")]
+    #[error("{origin}: has {found} .{extension} files, but exactly one is needed")]
     SeveralMembers {
         /// The file.
         origin: String,
@@ -69,12 +69,12 @@ pub enum DataError {
     },
     /// The samples must come from a program, but there is none.
     #[error(
-        "`data.source` is \"memory\": these samples were given by a program, such as Python's \
-         `smolfed.Federation.from_arrays`, and are in no file; run it from there"
+        "`data.source` is \"memory\": a program passed these samples, for example with Python's \
+         `smolfed.Federation.from_arrays`, and they are not in a file; run it from there"
     )]
     InMemory,
     /// A program gives samples to an experiment that reads its own.
-    #[error("`data.source` must be \"memory\" for samples that a program gives")]
+    #[error("`data.source` must be \"memory\" for samples passed by a program")]
     NotInMemory,
     /// The content of a file is invalid, or does not match the configuration.
     #[error("{origin}: {reason}")]

@@ -164,8 +164,8 @@ fn files(folder: &Path, has_devices: bool) -> Result<Vec<Image>, ImagesError> {
         }
     }
     let layout = match has_devices {
-        false => "one folder a class",
-        true => "one folder a device, with one folder a class in it",
+        false => "one folder per class",
+        true => "one folder per device, with one folder per class in it",
     };
     some(found, folder, layout)
 }
@@ -311,7 +311,7 @@ mod tests {
         );
         let error = refused(folder.path(), false, &[2, 3]);
         assert!(
-            error.contains("no PNG or JPEG images in one folder a class"),
+            error.contains("no PNG or JPEG images in one folder per class"),
             "{error}"
         );
         fs::write(

@@ -85,7 +85,7 @@ fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), String> {
     let cut = "it ends inside its header";
     let rest = bytes
         .strip_prefix(MAGIC)
-        .ok_or("it does not begin as one")?;
+        .ok_or("it does not begin like one")?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or(cut)?;
     let (length, rest) = match version {
         [1, 0] => rest

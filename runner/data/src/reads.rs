@@ -67,7 +67,7 @@ impl Read {
         match self {
             Self::Scale => "the scale of the features was computed",
             Self::TargetScale => "the scale of the target was computed",
-            Self::Missing => "the values in the place of missing ones were computed",
+            Self::Missing => "the replacements for missing values were computed",
             Self::Classes | Self::List(List::Classes) => "the list of classes was taken",
             Self::List(List::Categories) => "the uses and the categories of columns were taken",
             Self::DeviceCount => "the number of devices was computed",

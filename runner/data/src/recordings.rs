@@ -30,8 +30,8 @@ pub struct Recordings {
 pub enum RecordingsError {
     /// No run of rows is as long as a window.
     #[error(
-        "at most {longest} rows in a row belong to one recording, device and class, but a window \
-         has {window}: choose a smaller `data.window`"
+        "at most {longest} consecutive rows belong to one recording, device and class, but a \
+         window has {window}: choose a smaller `data.window`"
     )]
     TooShort {
         /// Number of rows of the longest run.

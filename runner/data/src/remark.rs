@@ -117,13 +117,13 @@ impl fmt::Display for Remark {
                 first,
             } => write!(
                 f,
-                "a {what} in column `{column}` has a line break after `{first}`: a quote may be \
-                 missing or one too many"
+                "a {what} in column `{column}` has a line break after `{first}`: there may be a \
+                 missing or an extra quote"
             ),
             Self::Utc { column } => write!(
                 f,
                 "the times in column `{column}` are in UTC, and so are their hours and weekdays: \
-                 for those of a zone, write local times without a zone (pandas: \
+                 for local ones, write local times without a zone (pandas: \
                  `.dt.tz_convert(ZONE).dt.tz_localize(None)`)"
             ),
             Self::OtherColumns(columns) => write!(
@@ -138,12 +138,12 @@ impl fmt::Display for Remark {
             ),
             Self::OutsideWindows { rows, of, window } => write!(
                 f,
-                "{rows} of {of} rows were left out, as they are in no window of {window} rows: a \
-                 window is of one recording, one device and one class"
+                "{rows} of {of} rows were left out, as no window of {window} rows contains them: a \
+                 window belongs to one recording, one device and one class"
             ),
             Self::Untrained(classes) => write!(
                 f,
-                "no training row has these classes, which only held-out rows have: {}",
+                "these classes occur only in held-out rows, not in training rows: {}",
                 listed(classes.iter().map(String::as_str))
             ),
         }

@@ -102,7 +102,7 @@ impl fmt::Display for Use {
             Self::Device => f.write_str("device"),
             Self::Number => f.write_str("feature"),
             Self::Categories(categories) => {
-                write!(f, "{} features, a category each", categories.len())
+                write!(f, "{} features, one per category", categories.len())
             }
             Self::Time(parts) => {
                 let parts: Vec<&str> = parts.iter().map(|part| part.name()).collect();
@@ -142,7 +142,7 @@ pub struct Suggestion {
 #[non_exhaustive]
 pub enum SuggestionError {
     /// The column to predict is unknown.
-    #[error("which column is to be predicted? add `--label NAME`; the columns are {columns}")]
+    #[error("which column should be predicted? add `--label NAME`; the columns are {columns}")]
     NoLabel {
         /// The first columns.
         columns: String,
@@ -163,14 +163,16 @@ pub enum SuggestionError {
         columns: String,
     },
     /// A column to leave out has another use.
-    #[error("`--ignore {column}`: the column is the label or names the devices; ignore others")]
+    #[error(
+        "`--ignore {column}`: the column is the label or names the devices; ignore other columns"
+    )]
     Needed {
         /// The column.
         column: String,
     },
     /// The label cannot be predicted.
     #[error(
-        "the column `{column}` cannot be predicted: {reason}; another one is chosen by `--label`"
+        "the column `{column}` cannot be predicted: {reason}; choose another one with `--label`"
     )]
     Label {
         /// The column.
@@ -386,10 +388,10 @@ fn task(
     match label.kind {
         CellKind::Nothing => return Err(refuse("it is empty".into())),
         CellKind::Time => return Err(refuse("it holds dates and times".into())),
-        _ if found < 2 => return Err(refuse("it has one value throughout".into())),
+        _ if found < 2 => return Err(refuse("it has the same value in every row".into())),
         _ if label.missing > 0 => {
             let rows = label.missing;
-            let reason = format!("it is empty in {rows} rows, which have to be left out first");
+            let reason = format!("it is empty in {rows} rows, which must be removed first");
             return Err(refuse(reason));
         }
         _ => {}
@@ -427,7 +429,7 @@ fn feature(column: &ColumnProfile, rows: usize) -> Use {
         _ if column.is_unnamed() => Use::Unnamed,
         CellKind::Nothing => Use::Ignored("it is empty".into()),
         _ if distinct == 1 && column.missing == 0 => {
-            Use::Ignored("it has one value throughout".into())
+            Use::Ignored("it has the same value in every row".into())
         }
         _ if column.is_counter => Use::Ignored("it counts the rows".into()),
         _ if is_identifier(column, rows) => {
@@ -494,7 +496,7 @@ mod tests {
             Use::Number,
             Use::Categories(vec!["blue".into(), "red".into()]),
             Use::Time(vec![TimePart::Hour, TimePart::Weekday]),
-            ignored("it has one value throughout"),
+            ignored("it has the same value in every row"),
             ignored("it is text with 8 different values"),
             Use::Label,
         ];
@@ -558,13 +560,13 @@ mod tests {
             ),
             ("label,class\n1,2\n", None, "--label"),
             ("a,score\n1,2\n", Some("scor"), "did you mean `score`?"),
-            ("a,y\n1,2\n1,2\n", None, "one value throughout"),
+            ("a,y\n1,2\n1,2\n", None, "the same value in every row"),
             ("a,y\n1,2\n1,3\n1,\n", None, "empty in 1 rows"),
             ("a,y\n1,2024-03-04\n1,2024-03-05\n", None, "dates"),
             (
                 "a,y\n1,2\n1,3\n",
                 None,
-                "no feature is left: `a`: it has one value",
+                "no feature is left: `a`: it has the same value",
             ),
         ] {
             let error = refused(text, label);

@@ -106,9 +106,9 @@ fn syntax(message: &str) -> Option<String> {
 const LINE: &str = "expected `key = value` or `[table]`";
 const VALUE: &str =
     "expected a number, true, false, a list, or text in quotes as in `name = \"a\"`";
-const BACKSLASH: &str = "a backslash in quotes has a special meaning: write / or \\\\ in its place";
+const BACKSLASH: &str = "a backslash in quotes has a special meaning: write / or \\\\ instead";
 const AFTER: &str =
-    "there is more after the value: write one key a line, and numbers with a point, as in 0.5";
+    "there is more after the value: write one key per line, and numbers with a point, as in 0.5";
 const NUMBER: &str = "not a number: write it as in 5, 0.05 or 1e-5";
 
 /// Returns an error of the JSON parser for a file, with the place in it.

@@ -114,8 +114,8 @@ impl Local {
         if self.name == ArithmeticName::Integer {
             let (saturated, looked_at) = self.saturated;
             return Some(format!(
-                "\"integer\" arithmetic: {saturated} of {looked_at} features have no place in \
-                 their format and are saturated"
+                "\"integer\" arithmetic: {saturated} of {looked_at} features do not fit their \
+                 format and are saturated"
             ));
         }
         let caution = self.name.caution()?;

@@ -58,8 +58,8 @@ pub enum ExperimentError {
     /// The randomness of the run was not kept.
     #[error(
         "`privacy.selection.seed` is \"secret\": a private selection chose this run, and its \
-         randomness was not kept, so that it can be neither repeated nor resumed; `smolfed sweep` \
-         selects anew, which costs epsilon again"
+         randomness was not kept, so it can be neither repeated nor resumed; `smolfed sweep` \
+         selects again, which costs more epsilon"
     )]
     SecretRandomness,
     /// An invalid plan of correlated noise.

@@ -99,7 +99,7 @@ methods! {
     /// Each device by itself: nothing is shared.
     Local = "local", local::build, "Local training: each device by itself, nothing is shared";
     /// Questions alone: nothing is trained.
-    Ask = "ask", ask::build, "Questions alone: nothing is trained";
+    Ask = "ask", ask::build, "Only questions: nothing is trained";
     /// An encoder that learns without labels, with shared correlation matrices (Jing et al. 2024).
     Fedsc = "fedsc", contrastive::build::fedsc,
         "FedSC: an encoder without labels, with shared correlation matrices";

@@ -33,7 +33,7 @@ impl From<RankError> for String {
 pub enum ConnectError {
     /// The MPI library was built for one thread. A thread pool must not call it.
     #[error(
-        "this MPI library supports threads at level {level} only, and ranks train on several: it \
+        "this MPI library supports threads only at level {level}, but ranks train on several: it \
          must provide MPI_THREAD_SERIALIZED"
     )]
     Threads {

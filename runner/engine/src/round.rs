@@ -147,7 +147,7 @@ impl<'a> TrainingLoop<'a> {
             match state.clip_norm {
                 None if experiment.adaptive.is_some() => Err("it has no `clip_norm`".to_owned()),
                 _ if store.is_none() && state.method != Saved::default() => {
-                    Err("the method has kept what is only where its run is stored".to_owned())
+                    Err("the method's state is only where its run is stored".to_owned())
                 }
                 _ => Ok(()),
             }

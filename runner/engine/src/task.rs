@@ -126,7 +126,7 @@ pub enum TaskError {
     NoUnits,
     /// More parameters than supported.
     #[error(
-        "`model.hidden` = {hidden} asks for {parameters} parameters, and at most {MAX_PARAMETERS} \
+        "`model.hidden` = {hidden} asks for {parameters} parameters, but at most {MAX_PARAMETERS} \
          are supported"
     )]
     TooLarge {

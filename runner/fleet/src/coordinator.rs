@@ -475,7 +475,7 @@ fn take_over(keys: &mut FleetKeys, service: &Service, terms: Terms) {
     let changes = match keys.reload() {
         Ok(changes) => changes,
         Err(error) => {
-            tracing::error!(reason = "keys", "the keys stay as they were: {error}");
+            tracing::error!(reason = "keys", "the keys were not changed: {error}");
             return;
         }
     };
@@ -515,8 +515,8 @@ fn places(endpoints: &Endpoints, devices: usize) -> usize {
             reason = "open files",
             files,
             needed,
-            "the system allows {files} open files, enough for {possible} connections of the \
-             {wanted} that are wanted: raise it with `ulimit -n {needed}` or LimitNOFILE={needed}"
+            "the system allows {files} open files, enough for {possible} of {wanted} wanted \
+             connections: raise the limit with `ulimit -n {needed}` or LimitNOFILE={needed}"
         );
     }
     wanted.min(possible)

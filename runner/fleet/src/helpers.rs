@@ -51,7 +51,7 @@ pub enum WhenMissing {
     /// Waits for the helper, and begins no round until then.
     #[default]
     Wait,
-    /// Ends the run, which can be resumed, also after a lost round.
+    /// Ends the run, also after a lost round, for a later `--resume`.
     Stop,
 }
 
@@ -187,7 +187,7 @@ impl RemoteHelpers {
                 Err(missing @ HelperError::Missing { .. }) => missing,
                 other => {
                     if is_reported && other.is_ok() {
-                        tracing::info!(reason = "helper", "all helpers answer: the run goes on");
+                        tracing::info!(reason = "helper", "all helpers answer: the run continues");
                     }
                     return other;
                 }
@@ -274,21 +274,21 @@ fn fits(helper: u8, state: &HelperState, policy: &HelperPolicy) -> Result<(), He
         && state.coefficients == policy.coefficients;
     let reason = if state.helpers != policy.helpers {
         format!(
-            "it is one of {} helpers, and the experiment has {}",
+            "it is one of {} helpers, but the experiment has {}",
             state.helpers, policy.helpers
         )
     } else if !is_same_noise {
         format!(
-            "its noise multiplier is {}{}, and the experiment's statement counts on {}{}: serve \
-             the experiment that the fleet was provisioned for",
+            "its noise multiplier is {}{}, but the experiment's statement assumes {}{}: serve the \
+             experiment that the fleet was provisioned for",
             state.noise_multiplier,
             combined(&state.coefficients),
             policy.noise_multiplier,
             combined(&policy.coefficients),
         )
     } else if state.rounds_left == 0 {
-        "it has answered in as many rounds as it may; `smolfed provision --helper-rounds` sets how \
-         many"
+        "it has answered in its maximum number of rounds, which `smolfed provision \
+         --helper-rounds` sets"
             .to_owned()
     } else {
         return Ok(());
@@ -334,28 +334,28 @@ mod tests {
                     noise_multiplier: 1.4,
                     ..state.clone()
                 },
-                "its noise multiplier is 1.4, and",
+                "its noise multiplier is 1.4, but",
             ),
             (
                 HelperState {
                     coefficients: vec![256, -1],
                     ..state.clone()
                 },
-                "1.5 with correlated noise, and",
+                "1.5 with correlated noise, but",
             ),
             (
                 HelperState {
                     helpers: 2,
                     ..state.clone()
                 },
-                "one of 2 helpers, and the experiment has 1",
+                "one of 2 helpers, but the experiment has 1",
             ),
             (
                 HelperState {
                     rounds_left: 0,
                     ..state
                 },
-                "as many rounds as it may",
+                "its maximum number of rounds",
             ),
         ] {
             let error = fits(0, &other, &policy()).unwrap_err().to_string();

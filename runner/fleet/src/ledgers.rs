@@ -21,8 +21,8 @@ use super::keys::vault::Vault;
 use smolfed_release::durable::write_atomically;
 
 const HEADER: &str = "# The ledger of each device, as the coordinator first saw it. A device with \
-                      another one is\n# refused until it is provisioned again. Keep this file with \
-                      the keys.\n";
+                      a different one is\n# refused until it is provisioned again. Keep this file \
+                      with the keys.\n";
 
 /// The key and the ledger of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,9 +90,9 @@ impl KnownLedgers {
                 self.report(
                     device,
                     format!(
-                        "device {device} is refused: it has another ledger than before. Its flash \
-                         was erased, or another board has its key: provision it again, or restore \
-                         the board that it was"
+                        "device {device} is refused: it has a different ledger than before. Its \
+                         flash was erased, or another board has its key: provision it again, or \
+                         restore the original board"
                     ),
                 );
                 return false;
@@ -156,9 +156,9 @@ impl KnownLedgers {
         self.report(
             device,
             format!(
-                "device {device} greets under a key of before: its flash was erased, its ledger \
-                 was put back, a copy of it is in use, or somebody repeats a recorded greeting. If \
-                 it does not take part any more, provision it again"
+                "device {device} presents an old key: its flash was erased, its ledger was \
+                 restored, a copy of it is in use, or someone replays a recorded greeting. If it \
+                 no longer takes part, provision it again"
             ),
         );
     }
@@ -250,7 +250,7 @@ mod tests {
             assert!(!ledgers.admits(3, key(3), OTHER));
         }
         let events = ledgers.take_events();
-        assert!(events[0].starts_with("device 3 is refused: it has another ledger"));
+        assert!(events[0].starts_with("device 3 is refused: it has a different ledger"));
         assert_eq!(events.len(), 1, "told once");
         // Provisioned again: the new ledger now counts.
         assert!(ledgers.admits(3, key(5), OTHER));

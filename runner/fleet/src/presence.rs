@@ -60,7 +60,7 @@ pub struct PresenceSettings {
 pub enum PresenceError {
     /// More devices than there are.
     #[error(
-        "`--min-devices {min_devices}`: {keys} devices have keys, so that no round would ever begin"
+        "`--min-devices {min_devices}`: {keys} devices have keys, so no round would ever begin"
     )]
     TooMany {
         /// The requested number.
@@ -86,8 +86,8 @@ pub enum PresenceError {
 /// No device was connected for too long.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no device has been connected for {}, and no round was charged meanwhile; `--give-up-after` is \
-     how long the run waits",
+    "no device has been connected for {}, and no round was charged meanwhile; `--give-up-after` \
+     sets how long the run waits",
     humantime::format_duration(*.0)
 )]
 pub struct NobodyConnected(Duration);
@@ -250,8 +250,9 @@ impl PresenceRule {
             devices,
             connected,
             needed,
-            "the run pauses: {connected} of {devices} devices are connected, and {present} were \
-             within {recently}; no round begins, and no epsilon is spent, until there are {needed}"
+            "the run is paused: {connected} of {devices} devices are connected, and {present} were \
+             connected within {recently}; no round begins, and no epsilon is spent, until there \
+             are {needed}"
         );
     }
 }
@@ -266,7 +267,7 @@ fn report_end(presence: Presence, pause: Duration) {
         devices,
         connected,
         seconds,
-        "the run goes on after a pause of {seconds} s: {connected} of {devices} devices are \
+        "the run continues after a pause of {seconds} s: {connected} of {devices} devices are \
          connected"
     );
 }

@@ -344,8 +344,8 @@ impl Service {
                 tracing::warn!(
                     reason = "ledger or key",
                     private = event,
-                    "a device is refused: its ledger or its key is not the one that is known; \
-                     `--log-file` and devices.json say which one"
+                    "a device is refused: its ledger or its key is not the known one; `--log-file` \
+                     and devices.json say which one"
                 );
             }
         }
@@ -355,7 +355,7 @@ impl Service {
                 reason = "two sessions",
                 private = format!("device {device}: sessions replace each other"),
                 "sessions of a device on several connections replace each other: another board has \
-                 its key, or its line breaks again and again; `--log-file` says which device"
+                 its key, or its line keeps breaking; `--log-file` says which device"
             );
         }
         if let Some((device, versions)) = served.connection.take_incompatible() {
@@ -498,7 +498,7 @@ impl Service {
         if !self.is_full.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 reason = "full",
-                "as many connections are open as may be: {what}"
+                "the maximum number of connections is open: {what}"
             );
         }
     }

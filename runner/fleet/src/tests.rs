@@ -860,6 +860,6 @@ fn a_copy_of_a_device_falls_behind_and_is_reported() {
         assert!(stale >= 3, "{stale}");
         let events = harness.registry.ledgers().take_events();
         assert_eq!(events.len(), 1, "told once: {events:?}");
-        assert!(events[0].starts_with("device 2 greets under a key of before"));
+        assert!(events[0].starts_with("device 2 presents an old key"));
     }
 }

@@ -136,7 +136,7 @@ impl Condition {
     pub fn in_brief(&self) -> String {
         match self {
             Self::KnownSeed { seed, .. } => format!("the seed {seed} is secret"),
-            Self::SharedSeed { .. } => "each run has a seed of its own".to_owned(),
+            Self::SharedSeed { .. } => "each run has its own seed".to_owned(),
             Self::Confirmed { key } => format!("`{key}` is public"),
             Self::Stopped => "the stop was planned".to_owned(),
             Self::AfterOtherRuns | Self::NoPlan => "the schedule was fixed beforehand".to_owned(),
@@ -164,14 +164,14 @@ impl Condition {
             Self::KnownSeed { seed, of } => of.sentence(*seed),
             Self::SharedSeed { runs } => format!(
                 "{runs} configurations on the same devices share each seed, and so its noise: \
-                 whoever has their results together can subtract it."
+                 anyone who has the results of several can subtract it."
             ),
             Self::Confirmed { key } => format!(
                 "The user declared that `{key}` is public and does not depend on the devices' \
                  rows."
             ),
-            Self::NoPlan => "The number of rounds was not fixed beforehand, as far as is known: \
-                 this figure is proved if it was, and does not depend on what was released."
+            Self::NoPlan => "As far as is known, the number of rounds was not fixed beforehand: \
+                 this figure is proved if it was, independently of the releases."
                 .to_owned(),
             Self::ReadFromRows { key, value } => format!(
                 "{value} from the devices' rows, without noise (`{key}`): this epsilon does not \
@@ -179,19 +179,18 @@ impl Condition {
             ),
             Self::UnconfirmedList { key, confirm } => format!(
                 "`{key}` was read from the devices' rows, without noise: this epsilon does not \
-                 cover it. Where it was public before, set `{confirm} = true`."
+                 cover it. If it was public before, set `{confirm} = true`."
             ),
             Self::DeviceCount { key } => format!(
-                "`{key}` leaves out devices by their rows, so that the number of devices depends \
-                 on the data: this epsilon does not cover it."
+                "`{key}` leaves out devices by their rows, so the number of devices depends on the \
+                 data: this epsilon does not cover it."
             ),
             Self::InitialModel => "The model began as the file of `model.init`, and no charge of \
-                 the ledger covers the rows that it was trained on. Where it was trained on public \
-                 rows alone, set `model.init_is_public = true`."
+                 the ledger covers its training rows. If it was trained only on public rows, set \
+                 `model.init_is_public = true`."
                 .to_owned(),
-            Self::ModelOfRun => "This epsilon is that of the answers alone. The model that they \
-                 are about has the statement of its own run, and what the devices have spent in \
-                 all is both together."
+            Self::ModelOfRun => "This epsilon covers only the answers. Their model has the \
+                 statement of its own run, and the devices have spent both together."
                 .to_owned(),
             Self::ChosenOnRows { figure } => format!(
                 "The configuration was chosen by {figure} on rows of the devices, without noise: \
@@ -205,7 +204,7 @@ impl Condition {
                  figures without noise: this epsilon does not cover them."
                 .to_owned(),
             Self::MomentsOfDevices => "The features are scaled by moments that protect whole \
-                 devices and not examples: this epsilon does not cover them."
+                 devices, not examples: this epsilon does not cover them."
                 .to_owned(),
             Self::Repeated => "Some rounds were repeated, and the ledger does not show that they \
                  released the same as before: each counts twice, which covers both releases only \
@@ -214,13 +213,14 @@ impl Condition {
             Self::UnchargedRelease => "A run of this ledger released something that no charge \
                  covers: its statement names it."
                 .to_owned(),
-            Self::Selected => "A run of this ledger is the best of several private trials, and \
-                 its charges are those of one trial: its statement has the cost of the selection, \
-                 which is larger."
-                .to_owned(),
-            Self::ProvenanceUnknown => "This statement is of an older version, which did not \
-                 record what else the run read: its provenance is unknown, and nothing about it \
-                 is proved."
+            Self::Selected => {
+                "A run of this ledger is the best of several private trials, and its \
+                 charges cover only one trial: its statement has the larger cost of the selection."
+                    .to_owned()
+            }
+            Self::ProvenanceUnknown => "This statement is from an older version, which did not \
+                 record what else the run read: its provenance is unknown, and nothing about it is \
+                 proved."
                 .to_owned(),
         })
     }

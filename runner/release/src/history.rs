@@ -289,7 +289,7 @@ impl Rounds {
         };
         let rounds: u32 = rounds
             .parse()
-            .map_err(|_| format!("`{ROUNDS}` is no number"))?;
+            .map_err(|_| format!("`{ROUNDS}` is not a number"))?;
         // Fewer, if the history has restarted. The history of a tree does not.
         let is_possible = match self.strategy.kind() {
             StrategyKind::Toeplitz(_) => rounds <= round,
@@ -302,12 +302,12 @@ impl Rounds {
         let is_whole =
             words.len() == self.kept_after(rounds) * self.length && self.are_inside(&words);
         if !is_whole {
-            return Err(format!("`{SUMS}` does not hold the sums of rounds"));
+            return Err(format!("`{SUMS}` does not contain the sums of rounds"));
         }
         let decoder: Decoder = serde_json::from_slice(&decoder)
             .map_err(|error| format!("`{DECODER}` is not readable: {error}"))?;
         if !decoder.continues(&self.strategy, self.length, rounds) {
-            return Err(format!("`{DECODER}` is not that of {rounds} rounds"));
+            return Err(format!("`{DECODER}` does not match {rounds} rounds"));
         }
         self.decoder = decoder;
         let vectors = words.chunks(self.length.max(1));

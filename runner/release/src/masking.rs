@@ -8,7 +8,7 @@ pub use ring::Ring;
 
 /// There are more devices than the integers have room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found} devices sent an update, and the integers have room for those of {most}")]
+#[error("{found} devices sent an update, but the integers have room for {most}")]
 pub struct Crowd {
     /// Number of devices.
     pub found: usize,

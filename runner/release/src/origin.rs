@@ -95,7 +95,7 @@ impl Origin {
             Self::Simulation => simulation.into_iter().collect(),
             Self::Replay { .. } => {
                 let record = "The cohorts and the devices that did not answer were taken from a \
-                              record, not drawn anew.";
+                              record, not drawn again.";
                 simulation.into_iter().chain([record.to_owned()]).collect()
             }
             Self::Fleet {
@@ -171,14 +171,14 @@ const OF_SIMULATION: &str = "This was a simulation. Its cohorts and its noise ca
     operating system's randomness, which was not kept.";
 
 /// The assumption behind the secrecy of masks in a fleet.
-const OF_MASKS: &str = "The mask keys of the real devices and of the helpers were made by whoever \
-    provisioned them, who is trusted to have kept none.";
+const OF_MASKS: &str = "The mask keys of the real devices and of the helpers were made by the \
+    party that provisioned them, which is trusted to have kept none.";
 
 fn of_simulated(simulated: u32, is_masked: bool) -> String {
     match is_masked {
         true => format!(
             "{simulated} of the devices were simulated by the coordinator: their updates have no \
-             masks, count for the minimum cohort of no helper, and add no anonymity."
+             masks, do not count towards a helper's minimum cohort, and add no anonymity."
         ),
         false => format!(
             "{simulated} of the devices were simulated by the coordinator and add no anonymity."

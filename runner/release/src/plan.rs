@@ -103,8 +103,8 @@ impl BitNoise {
             key: "privacy.adaptive.bit_noise",
             value: std.to_string(),
             expected: format!(
-                "above {}, half of the noise multiplier: the number that says whether an update \
-                 was clipped would cost more than the whole round may",
+                "above {}, half of the noise multiplier: the clipping indicator of an update would \
+                 cost more than the whole round may",
                 z / 2.0
             ),
         })
@@ -350,9 +350,9 @@ impl PrivacyPlan {
             let of_bit = grid_noise(split.bit, bits)?;
             mechanism.bit = Some(ClipBit::new(grid, of_bit.map(|noise| (noise, split))));
             self.notes.push(
-                "The clip norm changes from round to round: with its update each device sends \
-                 whether it was clipped, under noise of its own, and the noise multiplier is that \
-                 of both together."
+                "The clip norm changes from round to round: with its update, each device reports \
+                 under separate noise whether it was clipped, and the noise multiplier covers both \
+                 together."
                     .to_owned(),
             );
         }
@@ -802,7 +802,7 @@ pub fn earlier(spent: &[PrivacyEvent]) -> Option<String> {
     (earlier > 0).then(|| {
         format!(
             "{earlier} of the rounds belong to other runs, which the shared ledger recorded before \
-             this run began: the statement covers theirs and those of this run together."
+             this run began: the statement covers them together with those of this run."
         )
     })
 }

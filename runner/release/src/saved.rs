@@ -98,11 +98,10 @@ impl Saved {
         let (found, expected) = (tensor.dtype, T::DTYPE);
         if found != expected {
             return Err(format!(
-                "`{name}` is not what this version keeps: its numbers are {found:?}, not \
-                 {expected:?}"
+                "`{name}` does not match this version: its numbers are {found:?}, not {expected:?}"
             ));
         }
-        let numbers = T::read(&tensor.bytes).ok_or_else(|| format!("`{name}` is cut short"))?;
+        let numbers = T::read(&tensor.bytes).ok_or_else(|| format!("`{name}` is truncated"))?;
         match numbers.iter().all(Number::is_finite) {
             true => Ok(numbers),
             false => Err(format!("`{name}` has a number that is not finite")),
@@ -173,7 +172,7 @@ impl Saved {
 
 /// Describes bytes that the parser refuses, for readers who do not know the format.
 fn not_tensors(_: SafeTensorError) -> String {
-    "it is no safetensors file, or cut short".to_owned()
+    "it is not a safetensors file, or is truncated".to_owned()
 }
 
 #[cfg(test)]
@@ -218,7 +217,7 @@ mod tests {
         assert!(reason(&saved, "rows").ends_with("its numbers are U32, not F32"));
         assert!(reason(&saved, "single").ends_with("not finite"));
         saved.tensors.get_mut("single").unwrap().bytes.pop();
-        assert!(reason(&saved, "single").ends_with("cut short"));
+        assert!(reason(&saved, "single").ends_with("truncated"));
     }
 
     #[test]
@@ -226,7 +225,10 @@ mod tests {
         let cut = &saved().encode().unwrap()[..40];
         for bytes in [&b""[..], b"{}", cut] {
             let reason = Saved::decode(bytes).unwrap_err();
-            assert!(reason.starts_with("it is no safetensors file"), "{reason}");
+            assert!(
+                reason.starts_with("it is not a safetensors file"),
+                "{reason}"
+            );
         }
     }
 }

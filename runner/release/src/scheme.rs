@@ -35,8 +35,9 @@ pub enum SamplingScheme {
     /// unsampled.
     #[value(skip)]
     Buffered,
-    /// With correlated noise: as many parts of the population as its separation take turns, and
-    /// each device of the round's part is drawn independently; accounted under add-remove.
+    /// With correlated noise: the population is split into as many parts as the separation, which
+    /// take turns, and each device of the current part is drawn independently; accounted under
+    /// add-remove.
     BlockCyclic,
 }
 

@@ -512,7 +512,7 @@ fn notes(estimate: &Estimate, events: &[PrivacyEvent], last: &PrivacyEvent) -> V
     };
     if of_kind(events, last).any(differs) {
         notes.push(
-            "The rounds differ in their noise; the noise multiplier is that of the last one."
+            "The rounds differ in their noise; the noise multiplier is from the last one."
                 .to_owned(),
         );
     }

@@ -66,7 +66,7 @@ pub fn render(input: &ReportInput) -> String {
     let is_public = input.audience == Audience::Public;
     let updates = page::grid(&curves::updates(input));
     let attack = membership::figure_of(input)
-        .map(|figure| page::section("What the model gives away", &page::grid(&[figure])));
+        .map(|figure| page::section("Information leakage", &page::grid(&[figure])));
     let of_owner = |section: String| if is_public { String::new() } else { section };
     let content = [
         headline::headline(input),
@@ -79,7 +79,7 @@ pub fn render(input: &ReportInput) -> String {
         rounds::table_of(input),
         accounts::section_of(input),
         of_owner(page::section(
-            "What devices sent",
+            "Updates of devices",
             &if updates.is_empty() {
                 page::paragraph("No device sent an update.")
             } else {

@@ -47,9 +47,9 @@ use sources::{SourceName, SourceTests};
 /// The attack runs on the devices of a simulation in one process. Tests of the cohorts, the sum and
 /// the noise also run on the other sources. With --source, the whole audit runs on one source.
 ///
-/// With --membership, the command trains the experiment without noise, as DP-Fed and as DP-Fed-LS,
-/// and runs a membership inference attack on each of the three models. With --run, the report of
-/// that run shows the result.
+/// With --membership, the command trains the experiment three times: without noise, with DP-Fed and
+/// with DP-Fed-LS. It runs a membership inference attack on each of the three models. With --run,
+/// the report of that run shows the result.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed audit
@@ -79,8 +79,8 @@ pub(super) struct Args {
     canaries: u32,
     /// Make N pairs of runs [default: as many as take a few seconds].
     ///
-    /// More pairs bring the lower bound closer to the true epsilon. A tenth as many additional
-    /// pairs choose the thresholds.
+    /// More pairs bring the lower bound closer to the true epsilon. Additional pairs, a tenth of N,
+    /// are used to choose the thresholds.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     runs: Option<u32>,
     /// Audit only this source of devices.
@@ -92,7 +92,7 @@ pub(super) struct Args {
     /// Allow this probability that any of the lower bounds is wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
-    /// Inject a fault that the audit should detect.
+    /// Inject a fault that the audit should detect (needs the feature faults).
     #[arg(long, value_enum, default_value = "none")]
     fault: Fault,
     /// Run a membership inference attack on trained models instead.
@@ -193,7 +193,7 @@ fn mechanism(
         return Err(CliError::Usage(reason.to_owned()));
     }
     if !experiment.questions().is_empty() && (correlated.is_some() || source == SourceName::Fleet) {
-        let reason = "`[[questions]]`: answers are audited on simulated devices and ranks, beside \
+        let reason = "`[[questions]]`: answers are audited on simulated devices and ranks, with \
                       independent noise: leave the questions out";
         return Err(CliError::Usage(reason.to_owned()));
     }

@@ -44,15 +44,15 @@ const OTHER_FILES: u64 = 64;
 /// instead.
 ///
 /// The ledger of the device records the rounds it took part in. Never lose it or restore it from a
-/// backup, since random streams could then be reused. The device overwrites the first key in the
-/// record, because the ledger has its own key.
+/// backup, since the device could then reuse random streams. At its first start, the device
+/// overwrites the key in its record, because the ledger then holds the key.
 ///
 /// Methods with personal models store the model next to the ledger, as the safetensors file
-/// device-K.personal. device-K.held stores an update that waits to be sent, so that the device can
-/// send it after a restart.
+/// device-K.personal. The file device-K.held contains an update that is not yet sent, so that the
+/// device can send it after a restart.
 ///
 /// With a folder written by `smolfed provision` instead of a record, all devices in the folder run
-/// in one process, for tests, demonstrations and measurements. They store waiting updates in files
+/// in one process, for tests, demonstrations and measurements. They store unsent updates in files
 /// only with --awake-for.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -71,9 +71,10 @@ const OTHER_FILES: u64 = 64;
       --new-ledger --preprocessing preprocessing.json --data measurements.csv \\
       --connect tcp:10.0.0.1:7000")]
 pub(super) struct Args {
-    /// Set the model, as KIND:FEATURES or softmax:FEATURESxCLASSES, for example softmax:64x10.
+    /// Set the model, for example softmax:64x10.
     ///
-    /// `smolfed provision` prints it. A network of layers needs `--preprocessing` instead.
+    /// The model is linear:FEATURES, logistic:FEATURES or softmax:FEATURESxCLASSES, as printed by
+    /// `smolfed provision`. A network of layers needs `--preprocessing` instead.
     #[arg(
         long,
         value_name = "MODEL",
@@ -81,7 +82,7 @@ pub(super) struct Args {
         conflicts_with = "preprocessing"
     )]
     model: Option<Task>,
-    /// Read the model and the preprocessing of its samples from this preprocessing.json.
+    /// Read the model and the preprocessing of samples from this file, a preprocessing.json.
     ///
     /// `smolfed provision` and runs write this file. With it, the device finds the columns of the
     /// CSV file by name, replaces missing values, scales values and reads classes as names.
@@ -89,8 +90,9 @@ pub(super) struct Args {
     preprocessing: Option<PathBuf>,
     /// Read the record of the device, or a folder of records, written by `smolfed provision`.
     ///
-    /// The record may also be text, and - reads the text from standard input. A folder contains the
-    /// records and ledgers of several devices, whose samples are in their records.
+    /// The record may also be text. With -, the command reads the text from standard input. A
+    /// folder contains the records and ledgers of several devices, whose samples are in their
+    /// records.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
     /// Keep the device's ledger in this file, created by `smolfed provision` or by `--new-ledger`.
@@ -105,7 +107,7 @@ pub(super) struct Args {
     /// Connect to the coordinator at this address, for example tcp:10.0.0.1:7000.
     ///
     /// The address is tcp:HOST:PORT, tls:HOST:PORT, mqtt:HOST:PORT[/PREFIX], udp:HOST:PORT[/SIZE],
-    /// unix:PATH or serial:PATH[@BAUD].
+    /// unix:PATH or serial:PATH[@BAUD], with 115200 baud by default.
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -126,16 +128,16 @@ pub(super) struct Args {
     /// classes are numbers from 0.
     #[arg(long, value_name = "FILE")]
     data: Option<PathBuf>,
-    /// Predict this column of the CSV file.
+    /// Train the device to predict this column of the CSV file.
     ///
     /// With `--preprocessing`, the default is the column of the experiment.
     #[arg(long, value_name = "COLUMN", requires = "data")]
     label: Option<String>,
     /// Begin every session with an X25519 handshake, and open none without it.
     ///
-    /// Anyone who records the connection now and later gets the keys of the device and the
-    /// coordinator can then decrypt nothing. The coordinator must support the handshake, which
-    /// costs each side a fraction of a millisecond.
+    /// Someone who records the connection now and later obtains the keys of the device and the
+    /// coordinator cannot decrypt it. The coordinator must support the handshake, which costs each
+    /// side a fraction of a millisecond.
     #[arg(long)]
     x25519: bool,
     #[command(flatten)]
@@ -254,7 +256,7 @@ fn files(args: &Args) -> Result<Vec<DeviceFiles>, CliError> {
         (false, Some(ledger)) => ledger.clone(),
         (false, None) => {
             return Err(CliError::Usage(
-                "`--ledger` is missing: the file device-K.ledger beside the record".to_owned(),
+                "`--ledger` is missing: the file device-K.ledger next to the record".to_owned(),
             ));
         }
         (true, None) => return Ok(files_in_folder(record)?),

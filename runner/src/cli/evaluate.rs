@@ -48,7 +48,7 @@ pub(super) struct Args {
 }
 
 /// Below all figures.
-const WHOSE_ROWS: &str = "Provenance unknown: nothing says whose rows these are. Figures on \
+const WHOSE_ROWS: &str = "Provenance unknown: the owner of these rows is unknown. Figures on \
                           private rows are covered by no epsilon.";
 
 /// Runs the command.

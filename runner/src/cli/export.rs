@@ -13,7 +13,7 @@ use smolfed_report::inference::integers::Integers;
 ///
 /// Each format takes features as they are in the data, with NaN for missing values, and returns
 /// classes with probabilities, values in their own unit, or the representation of an encoder. See
-/// docs/inference.md.
+/// docs/inference.md and, for microcontrollers, docs/board-export.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed export runs/watch --format c-header --out model.h
@@ -83,8 +83,8 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let integers = args.arithmetic.integers(&args.model, &model)?;
     if let Some(device) = args.model.device() {
         eprintln!(
-            "warning: no epsilon covers the personal model of device {device}: it belongs on that \
-             device alone"
+            "warning: no epsilon covers the personal model of device {device}: it belongs only on \
+             that device"
         );
     }
     let bytes = match (integers, args.format.of_numbers()) {
@@ -93,7 +93,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         (Some(Integers::Network(model)), None) => rust::encode(&model)?.into_bytes(),
         (_, None) => {
             return Err(CliError::Usage(
-                "`--format rust` has networks in 8 bits: it needs `--arithmetic integer` and a \
+                "`--format rust` is for networks in 8 bits: it needs `--arithmetic integer` and a \
                  model of several layers; boards have models of one layer in `smolfed-core`"
                     .to_owned(),
             ));

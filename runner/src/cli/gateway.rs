@@ -17,10 +17,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Carry bytes between boards and a coordinator that they cannot reach directly.
 ///
-/// Boards are on serial lines of this machine, and the coordinator is at a broker or anywhere on a
-/// network. The gateway has no keys and need not be trusted, because each board and the coordinator
-/// encrypt all traffic between them. Each board has its own connection, and the gateway reopens
-/// broken connections. Runs until Ctrl-C.
+/// The boards are on serial lines of this machine, and the coordinator is reached over a network or
+/// through a broker. The gateway has no keys and need not be trusted, because each board and the
+/// coordinator encrypt all traffic between them. Each board has its own connection, and the gateway
+/// reopens broken connections. It runs until Ctrl-C. See docs/connections.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed gateway --to mqtt:broker.example.org:1883/greenhouse \\
@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Connect to a board at this address, for example serial:/dev/ttyACM0 (repeatable).
     ///
     /// The address is serial:PATH[@BAUD], tcp:HOST:PORT, tls:HOST:PORT, udp:HOST:PORT[/SIZE] or
-    /// unix:PATH.
+    /// unix:PATH. A serial line runs at 115200 baud by default.
     #[arg(long = "device", value_name = "ADDRESS", required = true)]
     devices: Vec<Address>,
     #[command(flatten)]

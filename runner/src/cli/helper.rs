@@ -24,9 +24,9 @@ use smolfed_fleet::watch::{HttpServer, HttpSettings};
 /// own noise. It must belong to a different party than the coordinator and run on another machine:
 /// anyone with the files of both can read every update.
 ///
-/// The helper refuses lists of too few devices, devices that did not take part, and a second
-/// question in a round. FILE.ledger records its answers and must not be lost. Runs until SIGTERM or
-/// Ctrl-C, and can be restarted at any time. See docs/masked.md.
+/// The helper refuses lists with too few devices or with devices that did not take part, and a
+/// second question in a round. FILE.ledger records its answers and must not be lost. The helper
+/// runs until SIGTERM or Ctrl-C, and can be restarted at any time. See docs/masked.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed helper helper-0.toml --listen tcp:0.0.0.0:7100
@@ -50,7 +50,7 @@ pub(super) struct Args {
     min_cohort: Option<u32>,
     /// Serve metrics at this address, for example 127.0.0.1:9100.
     ///
-    /// The paths are /metrics, for Prometheus, and /healthz. The metrics name no device.
+    /// The paths are /metrics, for Prometheus, and /healthz. The metrics do not name devices.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
     /// Accept this additional host name in requests for metrics, behind a proxy (repeatable).
@@ -145,7 +145,7 @@ impl Signals {
             tracing::info!(
                 reason = "stop",
                 signal = name,
-                "{name}: the helper stops; an answer in progress leaves before"
+                "{name}: the helper stops after sending any answer in progress"
             );
             return;
         }
@@ -157,7 +157,7 @@ fn reload(server: &Server, log: &Log, options: &Options) {
     if let Err(error) = options.reload() {
         tracing::error!(
             reason = "certificate",
-            "the certificate stays as it was: {error}"
+            "the certificate was not changed: {error}"
         );
     }
     let reloaded = lock(server.service()).reload();
@@ -166,6 +166,6 @@ fn reload(server: &Server, log: &Log, options: &Options) {
             reason = "reload",
             "SIGHUP: the log file was opened again, and the keys were read again: {devices} devices"
         ),
-        Err(error) => tracing::error!(reason = "keys", "the keys stay as they were: {error}"),
+        Err(error) => tracing::error!(reason = "keys", "the keys were not changed: {error}"),
     }
 }

@@ -48,9 +48,9 @@ pub(super) struct ArithmeticArgs {
     arithmetic: Arithmetic,
     /// Calibrate the value ranges of a network in 8 bits with the public rows of this file.
     ///
-    /// The command uses the first 1,000 rows. The file has the model's features, in a CSV file
-    /// under their names. The rows must be public, because no epsilon covers the ranges. By
-    /// default, the ranges follow from the bounds of the features, which reads no data but is
+    /// The command uses the first 1,000 rows. The file contains the model's features, which are
+    /// found by name in a CSV file. The rows must be public, because no epsilon covers the ranges.
+    /// By default, the ranges follow from the bounds of the features, which reads no data but is
     /// coarser.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
@@ -107,7 +107,7 @@ pub(super) fn warn_of_saturated(count: u64, integers: Option<&Integers<'_>>) {
         _ => "(`[simulation.integer]`)",
     };
     warn(format!(
-        "{count} features are beyond the range of their integers {advice}, and stand at its ends"
+        "{count} features are beyond the range of their integers {advice}, and were clipped to it"
     ));
 }
 
@@ -157,7 +157,7 @@ impl ModelArgs {
         let format = config.simulation.integer.checked();
         format.ok_or_else(|| {
             CliError::Usage(format!(
-                "{}: `simulation.integer` is no format of features",
+                "{}: `simulation.integer` is not a format of features",
                 RunDir::config_path(&self.run).display()
             ))
         })
@@ -246,7 +246,7 @@ pub(super) fn check_out(
         return Ok(());
     }
     Err(CliError::Usage(format!(
-        "`--out {}` would overwrite what is read: choose another file",
+        "`--out {}` would overwrite an input: choose another file",
         out.display()
     )))
 }

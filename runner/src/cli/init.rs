@@ -11,8 +11,8 @@ use smolfed_data::suggestion::Choices;
 /// Write a commented, ready-to-run experiment for your data to standard output.
 ///
 /// The command examines each column and reports the inferred role: label, device, number, category
-/// or time. Use the flags for anything that the file does not show. The command writes nothing
-/// else.
+/// or time. Use the flags for anything that the file does not show. The command does not write any
+/// files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed init phones.csv --label activity --device-column phone > mine.toml
@@ -28,7 +28,7 @@ pub(super) struct Args {
     /// similar].
     #[arg(long, value_name = "NAME")]
     device_column: Option<String>,
-    /// Set the type of the label [default: a number if the labels are many different numbers].
+    /// Set the type of the label [default: regression if the labels are many different numbers].
     #[arg(long, value_name = "TASK")]
     task: Option<TaskKind>,
     /// Leave out a column (repeatable).

@@ -17,7 +17,7 @@ use super::CliError;
 
 /// List, revoke, add, rotate or encrypt the keys of a fleet, even while a coordinator runs.
 ///
-/// The file is replaced atomically, and two changes at the same time both take effect. A running
+/// Each change replaces the file atomically, and no simultaneous change is lost. A running
 /// coordinator gets SIGHUP and applies the change. See docs/keys.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:

@@ -11,13 +11,13 @@ use smolfed_fleet::link::{Link, Preset};
 pub(super) struct LinkArgs {
     /// Set the speed of the links to devices [default: fast].
     ///
-    /// It sets the three times below, and the default of `--timeout` (30s, 5m and 1h).
+    /// It sets the defaults of the three times below and of `--timeout` (30s, 5m or 1h).
     #[arg(long, value_name = "KIND", value_enum)]
     link: Option<Preset>,
     /// Close a connection without a session after this time [default: 10s, slow: 60s, lorawan:
     /// 10m].
     ///
-    /// The time covers a greeting of three messages.
+    /// The three messages of a greeting must fit into this time.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     session_timeout: Option<Duration>,
     /// Call a device without a session at this interval [default: 1s, slow: 10s, lorawan: 1m].

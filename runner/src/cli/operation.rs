@@ -165,7 +165,7 @@ impl Watch {
                 Ok(false) => {}
                 Err(error) => tracing::error!(
                     reason = "certificate",
-                    "the certificate stays as it was: {error}"
+                    "the certificate was not changed: {error}"
                 ),
             }
             tracing::info!(

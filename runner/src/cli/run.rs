@@ -62,7 +62,7 @@ pub(super) struct Args {
     seed: Option<i64>,
     /// Train devices in fast arithmetic, the same as --set simulation.arithmetic=fast.
     ///
-    /// The results do not have the same bits as on boards.
+    /// The results are then not bit-identical to those of boards.
     #[arg(long, conflicts_with = "resume")]
     fast: bool,
     /// Use N threads [default: one per core].
@@ -82,14 +82,15 @@ pub(super) struct Args {
     /// Print the complete experiment with its epsilon and cost, without training or writing
     /// anything.
     ///
-    /// The output also has the sizes, a rough time, and the cost of a round to one device: bytes,
-    /// packets, airtime over LoRaWAN, and instructions, time and charge on named boards.
+    /// The output also has the sizes, an estimate of the time, and the cost of a round to one
+    /// device: bytes, packets, airtime over LoRaWAN, and instructions, time and battery charge on
+    /// named boards.
     #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
     dry_run: bool,
     /// Continue a stopped run from its last checkpoint.
     #[arg(long, value_name = "DIR", conflicts_with = "file")]
     resume: Option<PathBuf>,
-    /// Repeat the cohorts and drop-outs of this participation.jsonl, written by `smolfed serve`.
+    /// Replay the cohorts and dropouts in this participation.jsonl, written by `smolfed serve`.
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     participation: Option<PathBuf>,
     /// Write a checkpoint at this interval, in seconds.
@@ -144,7 +145,7 @@ impl Prepared {
         let record = record(args)?;
         if record.is_some() && ranks.count() > 1 {
             return Err(CliError::Usage(format!(
-                "a recorded participation is repeated by one process, and not by {} ranks",
+                "a recorded participation is repeated by one process, not by {} ranks",
                 ranks.count()
             )));
         }
@@ -382,9 +383,10 @@ fn repetition(repeated: &[u32]) -> Option<String> {
         count => format!("{count} rounds, from round {first} to round {last},"),
     };
     Some(format!(
-        "{rounds} had been charged before, and the ledger does not show that the same was released \
-         then (by another build of smolfed, or one that recorded no digests): charged once more, \
-         counted twice in epsilon, and without a proof, since both may have the same noise"
+        "{rounds} had been charged before, and the ledger does not show that the releases were the \
+         same (another build of smolfed charged them, or one that recorded no digests): they are \
+         charged again, count twice in epsilon, and are without a proof, since both may have the \
+         same noise"
     ))
 }
 

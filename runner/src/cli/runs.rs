@@ -94,7 +94,7 @@ fn formats() -> impl TypedValueParser<Value = &'static Format> {
     let names = FORMATS.iter();
     let names = names.map(|format| PossibleValue::new(format.name).help(format.about));
     PossibleValuesParser::new(names)
-        .try_map(|name| format_named(&name).ok_or_else(|| format!("{name} is no format")))
+        .try_map(|name| format_named(&name).ok_or_else(|| format!("{name} is not a format")))
 }
 
 /// Runs the command.

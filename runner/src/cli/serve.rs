@@ -228,13 +228,13 @@ fn print_restart_note(experiment: &Experiment, done: u32, paid: u32) {
     let burned = match paid.saturating_sub(done) {
         0 => String::new(),
         rounds => format!(
-            " {rounds} of the rounds came to nothing, and count for all devices that may have \
-             taken part."
+            " {rounds} of the rounds had no result, and count for all devices that may have taken \
+             part."
         ),
     };
     eprintln!(
         "note: the exact sums up to round {last} were lost with the process that held them: \
-         correlated noise begins anew, and its errors add to those of the earlier rounds; epsilon \
+         correlated noise starts again, and its errors add to those of the earlier rounds; epsilon \
          is the same.{burned}"
     );
 }

@@ -115,8 +115,8 @@ pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
     if experiment.privacy().mechanism.sampler.is_some() {
         for read in federation.reads() {
             warn(format!(
-                "`data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed \
-                 data inspect` says what to write instead",
+                "`data.{}`: {} from the devices' rows, which no epsilon covers; `smolfed data \
+                 inspect` shows alternatives",
                 read.key(),
                 read.what()
             ));

@@ -127,8 +127,8 @@ impl Shared {
             tracing::warn!(
                 reason = "stop",
                 signal = name,
-                "{name} again: the round ends with the updates that it has; a third signal ends \
-                 the process and burns the round"
+                "{name} again: the round ends with the updates received so far; a third signal \
+                 ends the process and burns the round"
             );
         }
     }

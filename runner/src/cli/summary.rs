@@ -326,7 +326,7 @@ impl Summary {
             true => writeln!(text, "\nwritten to {out}"),
             false => writeln!(
                 text,
-                "\nwritten to {out}: report.html says under which conditions this holds"
+                "\nwritten to {out}: report.html states the conditions for this"
             ),
         };
         text

@@ -23,9 +23,9 @@ const TICK: Duration = Duration::from_millis(100);
 /// Run a grid of experiments and write one table.
 ///
 /// FILE is an experiment with an additional table `[sweep]`. Every combination of its variants,
-/// grid values and seeds is one run. Each result is saved when its run ends. Repeat the command to
-/// continue a stopped sweep, or to add values or seeds. Writes results.jsonl, table.md, table.csv
-/// and plot.svg.
+/// grid values and seeds is one run. With a target privacy.epsilon, all methods are compared at
+/// equal epsilon. Each result is saved when its run ends. Repeat the command to continue a stopped
+/// sweep, or to add values or seeds. The output is results.jsonl, table.md, table.csv and plot.svg.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Example:
   smolfed sweep sweep.toml --seeds 5
@@ -114,8 +114,7 @@ impl Prepared {
         let sweep = Sweep::load(&args.file, &overrides, args.seeds)?;
         if sweep.candidates.is_some() && ranks.count() > 1 {
             return Err(CliError::Usage(format!(
-                "a private selection is one process's, which keeps its secrets, and not that of \
-                 {} ranks",
+                "a private selection runs in one process, which keeps its secrets, not in {} ranks",
                 ranks.count()
             )));
         }

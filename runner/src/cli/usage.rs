@@ -88,8 +88,8 @@ fn key_of_flag(flag: &str, command: &str) -> Option<String> {
 fn place_of_word(word: &str, command: &str) -> Option<String> {
     match command {
         "plan" | "account" => Some(
-            "`smolfed run FILE --dry-run` prints the epsilon of an experiment, `smolfed account \
-             --ledger RUN/ledger.jsonl` that of a run"
+            "`smolfed run FILE --dry-run` prints the epsilon of an experiment, and `smolfed \
+             account --ledger RUN/ledger.jsonl` prints a run's"
                 .to_owned(),
         ),
         "init" => Some("the experiment goes to standard output: > mine.toml".to_owned()),

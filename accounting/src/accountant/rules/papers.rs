@@ -31,7 +31,7 @@ impl Query<'_> {
                 return self.refuse(Self::ONE_DEVICE);
             }
             Exposure::Gaussian { .. } => {
-                return self.refuse("its tables have uniform and Poisson sampling below 1 only");
+                return self.refuse("its tables cover only uniform and Poisson sampling below 1");
             }
         };
         let found = rdp_epsilon(&[printed], self.delta, Conversion::Classic);
@@ -166,7 +166,7 @@ impl Query<'_> {
         else {
             return self.refuse("it is stated for correlation matrices of all examples");
         };
-        let only = "Covers the correlation matrices only, not the model that is sent beside them.";
+        let only = "Covers only the correlation matrices, not the model sent with them.";
         if as_printed {
             let multiplier = event.mechanism.continuous_multiplier();
             let epsilon = published::fedsc_prop_6_6(1.0, multiplier, count as f64, self.delta);

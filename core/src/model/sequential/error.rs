@@ -65,7 +65,7 @@ impl core::fmt::Display for SequentialError {
             Self::Layer { number, error } => write!(f, "layer {number} {error}"),
             Self::NoScores { found } => write!(
                 f,
-                "the last layer gives {found}, where a vector of scores is needed"
+                "the last layer gives {found}, but must give a vector of scores"
             ),
         }
     }

@@ -393,7 +393,7 @@ fn every_misfit_is_named() {
     let last = convolution(16, [3, 3], [1, 1]);
     assert_eq!(
         wrong(digit, &[last, pool(2)]),
-        "the last layer gives an image of 16 x 4 x 4, where a vector of scores is needed"
+        "the last layer gives an image of 16 x 4 x 4, but must give a vector of scores"
     );
     assert_eq!(
         wrong(digit, &[last, pool(2), Layer::Last]),
@@ -535,7 +535,7 @@ fn features_that_are_no_symbols_are_refused() {
     ] {
         let error = ModelError::Symbol { vocabulary: 9 };
         assert_eq!(run(symbol), Err(error), "{symbol}");
-        let text = "a feature is no symbol: whole numbers from 0 to 8 are";
+        let text = "a feature is not a symbol, a whole number from 0 to 8";
         assert_eq!(error.to_string(), text);
     }
 }

@@ -127,5 +127,5 @@ def as_events(
     listed = list(events)
     for item in listed:
         if not isinstance(item, Event):
-            raise TypeError(f"{item!r} is no event: smolfed.accounting.event makes them")
+            raise TypeError(f"{item!r} is not an event: smolfed.accounting.event makes them")
     return listed

@@ -155,7 +155,7 @@ def noise_multiplier(
     True
     """
     if "noise_multiplier" in release:
-        raise TypeError("`noise_multiplier` is what is looked for: leave it out")
+        raise TypeError("`noise_multiplier` is the unknown: leave it out")
     found = _target(epsilon, delta, accountant, spent, {"noise_multiplier": 0.0, **release})
     return _native.noise_multiplier(found)
 
@@ -177,7 +177,7 @@ def rounds(
     3627
     """
     if "rounds" in release:
-        raise TypeError("`rounds` is what is looked for: leave it out")
+        raise TypeError("`rounds` is the unknown: leave it out")
     return _native.rounds(_target(epsilon, delta, accountant, spent, dict(release)))
 
 
@@ -202,7 +202,7 @@ def cohort_size(
     181
     """
     if "cohort_size" in release or "sampling_rate" in release:
-        raise TypeError("the cohort is what is looked for: leave its size and rate out")
+        raise TypeError("the cohort is the unknown: leave its size and rate out")
     # One device stands in for the cohort size, which is the unknown.
     planned = {**release, "cohort_size": 1}
     return _native.cohort_size(_target(epsilon, delta, accountant, spent, planned))

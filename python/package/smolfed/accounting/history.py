@@ -41,7 +41,7 @@ def from_opacus_history(
             noise_multiplier, sample_rate, steps = entry
         except (TypeError, ValueError):
             raise ValueError(
-                f"{entry!r} is no entry of a history: Opacus keeps (noise_multiplier, "
+                f"{entry!r} is not an entry of a history: Opacus keeps (noise_multiplier, "
                 "sample_rate, steps)"
             ) from None
         described = event(

@@ -34,11 +34,12 @@ impl CellError {
         match self {
             Self::NotNumber => format!(
                 "`{cell}` is not a number; if it is one of several categories, list them as \
-                 `categories.{key} = [\"{cell}\", ..]` in `[data]`; if the column is no feature, \
-                 add it to `data.ignore` (a missing value is empty, ?, NA, N/A, NaN or null)"
+                 `categories.{key} = [\"{cell}\", ..]` in `[data]`; if the column is not a \
+                 feature, add it to `data.ignore` (a missing value is empty, ?, NA, N/A, NaN or \
+                 null)"
             ),
             Self::TargetNotNumber => format!(
-                "`{cell}` is not a number, but numbers are to be predicted: for classes, set \
+                "`{cell}` is not a number, but the task is to predict numbers: for classes, set \
                  `data.task = \"classification\"`"
             ),
             Self::NotFinite => format!("`{cell}` is not a finite number"),
@@ -59,7 +60,7 @@ impl CellError {
                  or add the column to `data.ignore`"
             ),
             Self::MixedMarks { other } => format!(
-                "`{cell}` has another decimal mark than the number in {other}: write all with a \
+                "`{cell}` and the number in {other} have different decimal marks: write all with a \
                  comma, or all with a point"
             ),
         }

@@ -69,7 +69,7 @@ pub enum FeaturesTableError {
     },
     /// The samples have no such features.
     #[error(
-        "`[features]` are computed of images and of columns of numbers, and {0}; remove the table"
+        "`[features]` are computed from images and columns of numbers, but {0}; remove the table"
     )]
     Source(&'static str),
 }
@@ -96,7 +96,7 @@ impl FeaturesTable {
         let missing = |key, purpose| FeaturesTableError::Missing { key, purpose };
         let cell = || {
             let cell = self.cell;
-            let cell = cell.ok_or(missing("cell", "the pixels of the side of a square cell"))?;
+            let cell = cell.ok_or(missing("cell", "the side of a square cell in pixels"))?;
             in_range("cell", cell, MAX_SIDE)
         };
         Ok(match self.kind {
@@ -104,7 +104,7 @@ impl FeaturesTable {
             KindName::Pool => FeatureKind::Pool { cell: cell()? },
             KindName::Steps => {
                 let count = self.count;
-                let count = count.ok_or(missing("count", "the steps of each number"))?;
+                let count = count.ok_or(missing("count", "the number of steps per number"))?;
                 let bounds = self.bounds.clone();
                 let purpose = "documented bounds of the numbers, as { min = .., max = .. }, with \
                                one number for all or a list with one for each column of numbers";
@@ -159,7 +159,7 @@ impl DataConfig {
         match &stored.set {
             StoredSet::Text(_) => return Err(FeaturesTableError::Source("these are texts")),
             StoredSet::Table(table) if table.recordings.is_some() => {
-                let advice = "these are windows of recordings, which `data.window` has features of";
+                let advice = "these are windows of recordings, whose features are in `data.window`";
                 return Err(FeaturesTableError::Source(advice));
             }
             _ => {}

@@ -136,7 +136,7 @@ pub(super) fn noise(
 ) -> Result<ScaleNoise, DataConfigError> {
     match (share, multiplier) {
         (Some(_), Some(value)) => {
-            let expected = "left out beside `data.scale_share`: set the noise with one of them";
+            let expected = "left out with `data.scale_share`: set the noise with one of them";
             Err(wrong("scale_noise_multiplier", value, expected))
         }
         (None, Some(value)) if value.is_finite() && value > 0.0 => {

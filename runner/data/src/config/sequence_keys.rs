@@ -26,7 +26,7 @@ impl TextKeys {
             (Some(columns), None) | (None, Some(columns)) => columns,
             (None, None) => Vec::new(),
             (Some(_), Some(_)) => {
-                let expected = "left out beside `data.device_column`";
+                let expected = "left out with `data.device_column`";
                 return Err(wrong("device_columns", "given", expected));
             }
         };
@@ -53,7 +53,7 @@ impl TextKeys {
         let replaces = self.unknown_characters.take() == Some(UnknownCharacters::Replace);
         let text = self.alphabet.take();
         Alphabet::new(text.as_deref(), replaces).map_err(|fault| {
-            let expected = "a text of 2 to 255 characters, each once";
+            let expected = "a text of 2 to 255 different characters";
             wrong("alphabet", fault, expected)
         })
     }

@@ -34,7 +34,7 @@ impl ArraysKeys {
             (Some(_), None) => return pair("test_path", "test_label_path"),
             (None, Some(_)) => return pair("test_label_path", "test_path"),
         };
-        let purpose = "the array with one row or image a sample";
+        let purpose = "the array with one row or image per sample";
         let path = needed("path", self.path.take(), purpose)?;
         let labels = self.label_path.take();
         let task = self.task.take();
@@ -139,7 +139,7 @@ impl ImagesKeys {
         if ImageShape::new(&axes).is_none() {
             return Err(wrong("axes", format!("{axes:?}"), EXPECTED));
         }
-        let purpose = "the folder with one folder a class";
+        let purpose = "the folder with one folder per class";
         Ok(StoredSet::Images(ImagesConfig {
             path: needed("path", self.path.take(), purpose)?,
             classes: classes_of(None, self.class_keys())?,
@@ -152,7 +152,7 @@ impl ImagesKeys {
 impl MemoryKeys {
     pub(super) fn set(&mut self) -> Result<StoredSet, DataConfigError> {
         if self.unknown_labels == Some(UnknownLabels::Drop) {
-            let expected = "left out for samples in memory: leave such rows out before";
+            let expected = "left out for samples in memory: remove such rows beforehand";
             return Err(wrong("unknown_labels", "\"drop\"", expected));
         }
         let task = self.task.take();
@@ -194,7 +194,7 @@ fn classes_of(
     task: Option<TaskKind>,
     keys: ClassKeys<'_>,
 ) -> Result<Option<Classes>, DataConfigError> {
-    const EXPECTED: &str = "a whole number from 2 to 65535, or a list of as many names";
+    const EXPECTED: &str = "a whole number from 2 to 65535, or a list of that many names";
     if task == Some(TaskKind::Regression) {
         return Ok(None);
     }

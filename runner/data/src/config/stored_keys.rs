@@ -92,13 +92,13 @@ impl SharedKeys {
             PartitionName::Natural if has_devices => return Ok(Dealing::Natural),
             PartitionName::Natural => {
                 let expected = "\"iid\", \"shards\" or \"dirichlet\" for data without natural \
-                    devices (CSV has them by `device_column`, IDX by `device_path`)";
+                    devices (`device_column` names them for CSV, `device_path` for IDX)";
                 return Err(wrong("partition", "\"natural\"", expected));
             }
             PartitionName::Rows => return Ok(Dealing::Rows),
             partition => partition,
         };
-        let purpose = "how many devices to deal rows to";
+        let purpose = "the number of devices that get rows";
         let devices = needed("devices", self.devices.take(), purpose)?;
         let devices = in_range("devices", devices, 1..=u32::MAX)?;
         if partition == PartitionName::Shards {

@@ -504,7 +504,10 @@ fn tables_of_windows_without_sense_are_refused() {
             "length = 4, bands = [1]",
             &["data.window.bands", "[1]", "2 to 17"],
         ),
-        ("length = 4, bands = [2, 1]", &["data.window.bands", "rise"]),
+        (
+            "length = 4, bands = [2, 1]",
+            &["data.window.bands", "increasing"],
+        ),
         (
             "length = 4, bands = [1, 4]",
             &["data.window.bands", "at most 3"],

@@ -153,7 +153,7 @@ impl WindowTable {
         if let Some(counts) = &self.counts {
             let is_right = |x: &f64| *x > 0.0 && *x <= MAX_COUNTS;
             if counts.is_empty() || !counts.iter().all(is_right) {
-                let expected = "the counts of a unit of each channel, or one number for all, above \
+                let expected = "the counts per unit of each channel, or one number for all, above \
                     0 and at most 1e9";
                 return Err(wrong("window.counts", format!("{counts:?}"), expected));
             }
@@ -167,8 +167,7 @@ fn refused(reason: RecipeError, bands: &[u16]) -> DataConfigError {
     let of_bands = |expected: &str| wrong("window.bands", format!("{bands:?}"), expected);
     match reason {
         RecipeError::Length { found, max } => {
-            let expected =
-                format!("2 to {max} rows with features, of those that `data.window.every` keeps");
+            let expected = format!("2 to {max} rows with features, after `data.window.every`");
             wrong("window.length", found, &expected)
         }
         RecipeError::Nothing => {
@@ -178,15 +177,15 @@ fn refused(reason: RecipeError, bands: &[u16]) -> DataConfigError {
         RecipeError::Twice { feature } => wrong(
             "window.features",
             format!("{feature} twice"),
-            "a list of each once",
+            "a list without repetition",
         ),
         RecipeError::Bounds { max, .. } => of_bands(&format!(
             "none or 2 to {max} boundaries, from each band to the next"
         )),
-        RecipeError::Order { .. } => of_bands("a list of numbers that rise"),
-        RecipeError::Beyond { max, .. } => of_bands(&format!(
-            "at most {max}, which is behind the last frequency"
-        )),
+        RecipeError::Order { .. } => of_bands("a list of increasing numbers"),
+        RecipeError::Beyond { max, .. } => {
+            of_bands(&format!("at most {max}, one more than the last frequency"))
+        }
         other => of_bands(&other.to_string()),
     }
 }

@@ -11,13 +11,13 @@ pub const MAX_CLASSES: usize = 1 << 16;
 #[non_exhaustive]
 pub enum DatasetError {
     /// There is no sample.
-    #[error("holds no sample: each is a row below the header, an image or an entry")]
+    #[error("has no samples: a sample is a row below the header, an image or an entry")]
     NoSamples,
     /// There is no feature.
-    #[error("holds no feature column: every column is the label, the device or ignored")]
+    #[error("has no feature column: every column is the label, the device or ignored")]
     NoFeatures,
     /// There are more rows than can be numbered.
-    #[error("holds {found} rows; at most {MAX_ROWS} can be numbered")]
+    #[error("has {found} rows; at most {MAX_ROWS} can be numbered")]
     TooManyRows {
         /// Number of rows.
         found: usize,

@@ -11,8 +11,8 @@ use crate::dataset::DatasetError;
 pub enum FeaturesError {
     /// The samples are not images.
     #[error(
-        "`[features]` of images need samples of rows × columns, or of 1 or 3 planes of them, but \
-         the shape is {}; `data.axes` says it of tables, and kind = \"steps\" is for columns",
+        "`[features]` of images need samples of rows × columns, or 1 or 3 such planes, but the \
+         shape is {}; `data.axes` sets it for tables, and kind = \"steps\" is for columns",
         shape(.0)
     )]
     NoImage(Vec<usize>),
@@ -26,7 +26,7 @@ pub enum FeaturesError {
     #[error("`features.bounds`: {}", of_columns(.0))]
     Constants(#[from] ConstantError),
     /// The bounds are too far apart or too close to each other.
-    #[error("`features.bounds`: min = {low} and max = {high} are no range of 32-bit numbers")]
+    #[error("`features.bounds`: min = {low} and max = {high} are not a range of 32-bit numbers")]
     Bounds {
         /// The smallest value.
         low: f64,
@@ -43,8 +43,8 @@ pub enum FeaturesError {
     },
     /// A pixel has more than 8 bits.
     #[error(
-        "pixel {at} is {value}, but features of images need whole numbers from 0 to 255; \
-         `data.maximum = 1` says that pixels are from 0 to 1"
+        "pixel {at} is {value}, but features of images need whole numbers from 0 to 255; set \
+         `data.maximum = 1` if pixels are from 0 to 1"
     )]
     Pixel {
         /// Its place, from 0.

@@ -30,8 +30,8 @@ pub enum ImagesError {
     },
     /// An image has another size.
     #[error(
-        "{}: has {found} pixels, but {expected} are expected (`data.axes`); make all images of one \
-         size",
+        "{}: has {found} pixels, but {expected} are expected (`data.axes`); make all images the \
+         same size",
         path.display()
     )]
     Size {
@@ -54,7 +54,7 @@ pub enum ImagesError {
         classes: String,
     },
     /// There is no image.
-    #[error("{}: holds no PNG or JPEG images in {layout}", path.display())]
+    #[error("{}: has no PNG or JPEG images in {layout}", path.display())]
     Empty {
         /// The folder.
         path: PathBuf,

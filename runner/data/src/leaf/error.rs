@@ -36,7 +36,7 @@ pub enum LeafError {
         device: String,
     },
     /// A device has no sample.
-    #[error("the device `{device}` has no sample")]
+    #[error("the device `{device}` has no samples")]
     EmptyDevice {
         /// Name of the device.
         device: String,

@@ -11,8 +11,8 @@ pub enum ScaleError {
     NoMaximum,
     /// A private scale needs bounds.
     #[error(
-        "`scale` is \"private\", but the values have no known bounds, without which one device's \
-         part in a mean has none either; give `bounds = {{ min = .., max = .. }}`"
+        "`scale` is \"private\", but the values have no known bounds, so one device's influence on \
+         a mean is unbounded; give `bounds = {{ min = .., max = .. }}`"
     )]
     NoBounds,
     /// A private scale needs numbers.

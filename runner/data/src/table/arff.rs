@@ -42,7 +42,7 @@ pub(super) fn read(text: Cow<'_, str>, encoding: &'static str) -> Result<Arff, T
     let mut lines = (1..).zip(text.lines());
     loop {
         let Some((number, line)) = lines.next() else {
-            return Err(TableError::Other("no line says @data".into()));
+            return Err(TableError::Other("there is no line @data".into()));
         };
         let refuse = |what: &str| TableError::Format {
             place: Place::Line(number),

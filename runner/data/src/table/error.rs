@@ -47,8 +47,8 @@ pub enum TableError {
     },
     /// A column is given two meanings.
     #[error(
-        "the column `{column}` is given two of the roles label, device, series, ignored and \
-         encoded: name another column for one of them"
+        "the column `{column}` has two of the roles label, device, series, ignored and encoded: \
+         name another column for one of them"
     )]
     ColumnTwice {
         /// The name.
@@ -56,8 +56,8 @@ pub enum TableError {
     },
     /// A quoted cell is not closed.
     #[error(
-        "{place}: opens a quote that is not closed where a cell ends; close it, or write a quote \
-         inside of a quoted cell twice"
+        "{place}: opens a quote that is not closed at the end of a cell; close it, or double each \
+         quote inside a quoted cell"
     )]
     OpenQuote {
         /// The line of the quote.

@@ -16,11 +16,11 @@ const HEAD: usize = 1024;
 /// The first bytes of a Parquet file.
 pub(super) const PARQUET: &[u8] = b"PAR1";
 
-const PICKLE: &str = "is a pickle of Python, which is not read, as it can run any program: write \
-                      the table as CSV or Parquet (`pandas.read_pickle(..).to_parquet(..)`), or \
-                      the array with `numpy.save`";
+const PICKLE: &str = "is a Python pickle, which is not read, as it can run any program: write the \
+                      table as CSV or Parquet (`pandas.read_pickle(..).to_parquet(..)`), or the \
+                      array with `numpy.save`";
 
-const OF_R: &str = "is a file of R (RDS or RData), which is not read: write its table as CSV \
+const OF_R: &str = "is an R file (RDS or RData), which is not read: write its table as CSV \
                     (`write.csv`)";
 
 /// Files that are often mistaken for tables, by their first bytes, with advice for each.
@@ -40,7 +40,7 @@ const BINARY: [(&[u8], &str); 17] = [
     ),
     (
         b"\xd0\xcf\x11\xe0",
-        "is a spreadsheet of Excel: save it as CSV",
+        "is an Excel spreadsheet: save it as CSV",
     ),
     (
         b"ARROW1\0\0",

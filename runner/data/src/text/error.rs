@@ -14,7 +14,7 @@ pub enum TextError {
     #[error(transparent)]
     Dataset(#[from] DatasetError),
     /// A table has no rows.
-    #[error("has no text: give a row for each text below the line with the names of the columns")]
+    #[error("has no text: give a row for each text below the header line")]
     NoText,
     /// A character has no symbol.
     #[error(

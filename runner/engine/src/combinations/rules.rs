@@ -36,34 +36,32 @@ impl Rule {
 }
 
 const ONE_NOISE: &str = "set the noise with one of them only";
-const TURNS: &str = "devices that take turns, or come when they are available, need \
-                     \"correlated\", of which \"identity\" is the `privacy.family` with \
-                     independent noise";
+const TURNS: &str = "devices that take turns, or connect when they are available, need \
+                     \"correlated\", whose `privacy.family` \"identity\" has independent noise";
 const WHOLE_PARTS: &str = "every device takes part in every b-th round, b = `privacy.separation`";
 const ONLY_CORRELATED: &str = "it is for `privacy.mechanism` = \"correlated\"";
 const ONLY_BUFFERED: &str = "it is for `cohort.sampling` = \"buffered\"";
 const CONSTANT_DENOMINATOR: &str =
-    "the sum of a window is divided by `cohort.cohort_size`, whoever comes: leave it out";
+    "the sum of a window is always divided by `cohort.cohort_size`: leave it out";
 const NOISE_OF_STEPS: &str =
     "noise in each local step is the device's own: set `privacy.trust` to \"local\"";
 const PRINTED_SCALE: &str =
-    "the paper's scale is that of device noise: set `privacy.trust` to \"local\"";
-const ALL_DEVICES: &str = "\"mean-over-all\" divides by all devices, not by those that were drawn";
+    "the paper's scale is for device noise: set `privacy.trust` to \"local\"";
+const ALL_DEVICES: &str = "\"mean-over-all\" divides by all devices, not by the drawn ones";
 const ONE_LAYER: &str = "\"integer\" trains models of one layer: use \"f32\"";
 const ONE_LAYER_FAST: &str = "\"fast\" trains models of one layer: use \"f32\"";
 const ONLY_F32: &str = "the devices of this method train in \"f32\" only";
-const AXES: &str = "axes are for models whose weights are as long as a sample; for networks there \
-                    is `server.smooth_along = \"image\"`";
+const AXES: &str = "axes are for models whose weights are as long as a sample; for networks, use \
+                    `server.smooth_along = \"image\"`";
 const SEES_TRIALS: &str = "devices see every trial that they take part in: select in a simulation";
-const TRUSTED: &str =
-    "a server that is not trusted sees every trial, and their number: use \"central\"";
+const TRUSTED: &str = "an untrusted server sees every trial, and their number: use \"central\"";
 const OTHER_UNIT: &str = "correlation matrices protect another unit, which the selection does not \
-                          cover: choose a method that sends updates alone";
+                          cover: choose a method that sends only updates";
 const EARLY: &str = "with correlated noise a device that answers early would displace another one \
                      in every round it takes part in, which its sensitivity does not count: leave \
                      `--quorum` out, or use independent noise";
-const NO_SCORE: &str = "the score is that of a shared model: choose a method that has one";
-const NO_COHORTS: &str = "one device holds all samples, so that there are no cohorts";
+const NO_SCORE: &str = "the score needs a shared model: choose a method that has one";
+const NO_COHORTS: &str = "one device holds all samples, so there are no cohorts";
 const EVERY_DEVICE: &str = "with \"full\" every device takes part in every round";
 
 // Rules with names, for other modules.
@@ -72,14 +70,14 @@ const EVERY_DEVICE: &str = "with \"full\" every device takes part in every round
 pub const UNKNOWN_LAYER: Rule = rule(
     RealDevices,
     HiddenLayer,
-    "the protocol does not know it: write it as `model.layers`, { type = \"dense\", outputs = .. } \
-     followed by { type = \"relu\" }",
+    "the protocol does not support it: write it as `model.layers`, { type = \"dense\", outputs = \
+     .. } followed by { type = \"relu\" }",
 );
 /// Noise of too many bands, where the participations of a device are hidden individually.
 pub const UNBANDED: Rule = rule(
     Unbanded,
     Correlated,
-    "with \"block-cyclic\" sampling each participation of a device is hidden by itself, which \
+    "with \"block-cyclic\" sampling each participation of a device is hidden separately, which \
      needs noise of at most `privacy.separation` bands: set it to \"identity\", \
      \"square-root-banded\", \"banded-optimal-mean\" or \"banded-optimal-max\"",
 )
@@ -88,15 +86,14 @@ pub const UNBANDED: Rule = rule(
 pub const MASKED_TREE: Rule = rule(
     Tree,
     DistributedTrust,
-    "helpers combine the sums of the last rounds, and the nodes of a tree are none: choose \
+    "helpers combine the sums of the last rounds, which the nodes of a tree are not: choose \
      another family",
 );
 /// A tree whose server may restart.
 pub const RESTARTED_TREE: Rule = rule(
     RealDevices,
     Tree,
-    "a server that restarts cannot go on with the open nodes of a tree: choose another \
-     `privacy.family`",
+    "a restarted server cannot continue the open nodes of a tree: choose another `privacy.family`",
 );
 /// A cohort size and a rate.
 pub const TWO_SIZES: Rule = rule(CohortSize, SamplingRate, "give one of them");
@@ -190,8 +187,8 @@ pub const RULES: &[Rule] = &[
     rule(
         Buffered,
         PersonalModels,
-        "a device keeps its personal model with the round in which it trained, and not with the \
-         window in which its update counts: choose a method with a shared model alone",
+        "a device keeps its personal model with the round in which it trained, not with the window \
+         in which its update counts: choose a method with only a shared model",
     ),
     rule(Buffered, OneParticipant, NO_COHORTS),
     rule(
@@ -202,7 +199,7 @@ pub const RULES: &[Rule] = &[
     rule(
         Buffered,
         EachStep,
-        "real devices release one update for a model: set `personalise.noise` to \"each-round\"",
+        "real devices release one update per model: set `personalise.noise` to \"each-round\"",
     ),
     rule(
         Buffered,
@@ -266,19 +263,19 @@ pub const RULES: &[Rule] = &[
     rule(
         Integer,
         PersonalModels,
-        "\"integer\" trains a shared model, and no personal ones: use \"f32\"",
+        "\"integer\" trains a shared model, not personal ones: use \"f32\"",
     ),
     rule(Fast, HiddenLayer, ONE_LAYER_FAST),
     rule(Fast, Layers, ONE_LAYER_FAST),
     rule(
         Fast,
         GradientSmoothing,
-        "smoothed gradients are no combinations of samples, which \"fast\" needs: use \"f32\"",
+        "smoothed gradients are not combinations of samples, which \"fast\" needs: use \"f32\"",
     ),
     rule(
         Fast,
         EachStep,
-        "gradients with noise are no combinations of samples, which \"fast\" needs: use \"f32\"",
+        "gradients with noise are not combinations of samples, which \"fast\" needs: use \"f32\"",
     ),
     // A clip norm that changes.
     rule(
@@ -296,7 +293,7 @@ pub const RULES: &[Rule] = &[
     rule(
         AdaptiveClipNorm,
         OneParticipant,
-        "it has one participant, and an adaptive clip norm follows the norms of many: give a \
+        "it has one participant, but an adaptive clip norm follows the norms of many: give a \
          number, or none",
     ),
     // Correlated noise.
@@ -319,7 +316,7 @@ pub const RULES: &[Rule] = &[
     rule(
         Matrices,
         Correlated,
-        "devices send their correlation matrices to each other, with noise of their own in every \
+        "devices send their correlation matrices to each other, with their own noise in every \
          round: use method \"fedavg-sc\"",
     ),
     rule(Quorum, Correlated, EARLY).with(CentralTrust),
@@ -328,7 +325,7 @@ pub const RULES: &[Rule] = &[
     rule(
         AdaptiveClipNorm,
         DistributedTrust,
-        "the number that says whether an update was clipped has no mask: give a clip norm",
+        "the clipping indicator of an update has no mask: give a clip norm",
     ),
     rule(
         PrivateScale,
@@ -393,12 +390,12 @@ pub const RULES: &[Rule] = &[
     rule(
         Questions,
         OneParticipant,
-        "one device holds all samples, and its answer would be that of nobody else",
+        "one device holds all samples, so each answer would be about it alone",
     ),
     rule(
         Questions,
         Selection,
-        "every trial would ask them: ask the model that was chosen, with `smolfed ask`",
+        "every trial would ask them: ask the chosen model with `smolfed ask`",
     ),
     rule(
         Questions,
@@ -408,7 +405,7 @@ pub const RULES: &[Rule] = &[
     rule(
         QuestionsOfModel,
         NoSharedModel,
-        "there is nothing that all devices could evaluate: ask for a histogram, moments, presence \
+        "there is no model that all devices could evaluate: ask for a histogram, moments, presence \
          or count",
     ),
     rule(
@@ -449,13 +446,13 @@ pub const RULES: &[Rule] = &[
     rule(
         Questions,
         Correlated,
-        "helpers combine the sums of rounds, and an answer is none: use independent noise",
+        "helpers combine the sums of rounds, not answers: use independent noise",
     )
     .with(DistributedTrust),
     rule(
         Questions,
         Recorded,
-        "the record has rounds alone: leave the questions out",
+        "the record has only rounds: leave the questions out",
     ),
     // Weights.
     rule(
@@ -479,7 +476,7 @@ pub const RULES: &[Rule] = &[
     rule(
         AutoDenoiser,
         Correlated,
-        "\"auto\" takes the noise of each round as independent: use another denoiser",
+        "\"auto\" assumes independent noise in each round: use another denoiser",
     ),
     rule(Denoiser, Smoothing, "compare them in separate runs"),
     // A recorded participation.
@@ -518,21 +515,21 @@ pub const RULES: &[Rule] = &[
     rule(
         RealDevices,
         Questions,
-        "devices that sleep answer no question in time, and the ledger of a device would count an \
+        "sleeping devices answer no question in time, and the ledger of a device would count an \
          answer as a round: use another `cohort.sampling`",
     )
     .with(Buffered),
     rule(
         RealDevices,
         Arrival,
-        "it is the timetable of a simulation, and real devices come when they can: set it to \
-         \"buffered\", whose windows take those that come",
+        "it is the timetable of a simulation, but real devices connect when they can: set it to \
+         \"buffered\", whose windows take all that connect",
     ),
     rule(RealDevices, OneParticipant, NO_COHORTS),
     rule(
         RealDevices,
         NothingSent,
-        "its devices send nothing, so that they need no coordinator",
+        "its devices send nothing, so they need no coordinator",
     ),
     rule(
         RealDevices,
@@ -542,30 +539,30 @@ pub const RULES: &[Rule] = &[
     rule(
         RealDevices,
         FineTuning,
-        "real devices keep one model, which is the personal one",
+        "real devices keep only one model, the personal one",
     )
     .with(PersonalModels),
     rule(
         RealDevices,
         FineTuning,
-        "fine-tuning is one participation more than the accounting counts on",
+        "fine-tuning is one participation more than the accounting assumes",
     )
     .with(Correlated),
     rule(
         RealDevices,
         FineTuning,
-        "fine-tuning is one participation more than the accounting counts on",
+        "fine-tuning is one participation more than the accounting assumes",
     )
     .with(Buffered),
     rule(
         RealDevices,
         ClassTuning,
-        "real devices know \"plain\" and \"mean-regularised\"",
+        "real devices support \"plain\" and \"mean-regularised\"",
     ),
     rule(
         RealDevices,
         Fast,
-        "boards calculate in \"f32\" or \"integer\", and simulated devices have their bits",
+        "boards calculate in \"f32\" or \"integer\", and simulated devices match them bit for bit",
     ),
     rule(
         RealDevices,

@@ -68,8 +68,8 @@ fn sentences_name_keys_methods_and_sources() {
     );
     assert_eq!(
         sentence(&[Setting::RealDevices, Setting::NothingSent], "local"),
-        "method \"local\" is supported only in simulations: its devices send nothing, so that they \
-         need no coordinator"
+        "method \"local\" is supported only in simulations: its devices send nothing, so they need \
+         no coordinator"
     );
     let tuned = [
         Setting::RealDevices,
@@ -79,12 +79,12 @@ fn sentences_name_keys_methods_and_sources() {
     assert_eq!(
         sentence(&tuned, "pmtl"),
         "`personalise.fine_tune` with method \"pmtl\" is supported only in simulations: real \
-         devices keep one model, which is the personal one"
+         devices keep only one model, the personal one"
     );
     assert_eq!(
         sentence(&[Setting::Recorded, Setting::OneParticipant], "central-sc"),
         "method \"central-sc\" cannot repeat a recorded participation: one device holds all \
-         samples, so that there are no cohorts"
+         samples, so there are no cohorts"
     );
 }
 

@@ -37,7 +37,7 @@ pub enum ConfigError {
         path: String,
     },
     /// Bytes instead of an experiment.
-    #[error("{path} is not a text in UTF-8, as an experiment is: `smolfed init DATA` writes one")]
+    #[error("{path} is not UTF-8 text, so it is not an experiment: `smolfed init DATA` writes one")]
     NotText {
         /// The file.
         path: String,

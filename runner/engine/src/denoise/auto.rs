@@ -285,7 +285,7 @@ fn numbers<T: Number>(saved: &Saved, name: &str, length: usize) -> Result<Vec<T>
     match numbers.len() == length {
         true => Ok(numbers),
         false => Err(format!(
-            "`{name}` is not what this version keeps: it has {} numbers, not {length}",
+            "`{name}` does not match this version: it has {} numbers, not {length}",
             numbers.len()
         )),
     }

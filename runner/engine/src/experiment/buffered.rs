@@ -93,7 +93,8 @@ pub(super) fn attendance(
     let Some(cohort_size) = cohort.cohort_size else {
         return Err(ExperimentError::Missing {
             key: "cohort.cohort_size",
-            purpose: "how many devices get the model in a window, and what its sum is divided by",
+            purpose: "the number of devices that get the model in a window, and the divisor of its \
+                      sum",
         });
     };
     if !(1..=devices).contains(&cohort_size) {

@@ -209,8 +209,8 @@ pub fn sampling(
             key: key(part),
             value: value.to_string(),
             expected: format!(
-                "at most {most}: each round draws from one of as many parts of the devices as \
-                 `privacy.separation` says"
+                "at most {most}: each round draws from one of the `privacy.separation` parts of \
+                 the devices"
             ),
         },
     })

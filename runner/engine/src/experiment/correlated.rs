@@ -88,8 +88,9 @@ impl Correlated {
                 key: "privacy.participations",
                 value: k.to_string(),
                 expected: format!(
-                    "larger, or `privacy.separation`, which is {b}, smaller: by `cohort.sampling`, \
-                     device {device} would take part in round {round}, too early or once too often"
+                    "larger, or `privacy.separation`, which is {b}, smaller: with this \
+                     `cohort.sampling`, device {device} would take part in round {round}, too \
+                     early or once too often"
                 ),
             });
         }
@@ -129,7 +130,7 @@ impl Correlated {
         self.cut.map(|asked| {
             format!(
                 "`privacy.participations` is {asked}, but no more than {} of {n} rounds are {b} \
-                 rounds apart: so many are counted.",
+                 rounds apart: that many are counted.",
                 participation.participations()
             )
         })
@@ -197,7 +198,7 @@ fn attendance(
                     key,
                     value: size.to_string(),
                     expected: format!(
-                        "from 1 to {most} devices: so many of {devices} can take part in every \
+                        "from 1 to {most} devices: that many of {devices} can take part in every \
                          round, each at most {} times and at least {b} rounds apart",
                         participation.participations()
                     ),

@@ -27,7 +27,7 @@ pub(super) fn notes(
         notes.push(format!(
             "Updates are weighted by their number of samples, with weight 1 from {cap} samples on. \
              The noise covers the largest weight, and epsilon holds for every device. The sum is \
-             divided by the expected number of devices and not by the sum of their weights, which \
+             divided by the expected number of devices, not by the sum of their weights, which \
              would reveal something about the data."
         ));
     }
@@ -55,8 +55,8 @@ fn data_notes(config: &Config) -> Vec<String> {
     );
     let drops = drops.then_some("Rows of classes that `data.classes` does not list are left out.");
     let rows = (stored.dealing == Dealing::Rows).then_some(
-        "Each row of the data is a device by itself (`data.partition` = \"rows\"): epsilon \
-         protects one row, and not all rows of one person.",
+        "Each row of the data is its own device (`data.partition` = \"rows\"): epsilon protects \
+         one row, not all rows of one person.",
     );
     let notes = [clips, steps, drops, rows].into_iter().flatten();
     notes.map(str::to_owned).collect()

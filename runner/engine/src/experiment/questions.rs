@@ -454,8 +454,8 @@ pub(super) fn note(questions: &[AskedQuestion], rounds: u32) -> Option<String> {
     let asked: Vec<String> = questions.iter().map(asked).collect();
     (!asked.is_empty()).then(|| {
         format!(
-            "Devices answer questions about their samples, each of which has a cohort and noise of \
-             its own: {}. Epsilon includes all of these answers.",
+            "Devices answer questions about their samples, each with its own cohort and noise: {}. \
+             Epsilon includes all of these answers.",
             asked.join(", ")
         )
     })

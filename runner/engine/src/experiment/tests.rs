@@ -421,7 +421,7 @@ fn privacy_numbers_are_refused_once_and_clearly() {
     let alone = ["data.devices=1", "cohort={sampling=\"full\"}"];
     assert_eq!(
         refusal(&alone),
-        "`privacy.delta` is 1/N^1.1: of a single device, 1/N^p is 1: write a number such as 1e-5"
+        "`privacy.delta` is 1/N^1.1: with a single device, 1/N^p is 1: write a number such as 1e-5"
     );
     for (noise, start) in [
         (

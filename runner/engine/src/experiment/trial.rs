@@ -111,11 +111,11 @@ impl Trial {
         let covered = format!(
             "If this run was written by a private sweep, it is the best of a random number of \
              trials, {mean:.1} on average, by a score that each of them releases with noise of {} \
-             times the largest contribution of a device. Epsilon is that of the whole selection, \
-             score included (Papernot, Steinke 2022, Theorem {theorem}), and holds as long as the \
-             number of trials, the time they took and the other trials stay secret. A run with a \
-             seed or settings from elsewhere was not selected, and epsilon does not cover how they \
-             were chosen.",
+             times the largest contribution of a device. Epsilon covers the whole selection, \
+             including the score (Papernot, Steinke 2022, Theorem {theorem}), and holds as long as \
+             the number of trials, the time they took and the other trials stay secret. A run with \
+             a seed or settings from elsewhere was not selected, and epsilon does not cover how \
+             they were chosen.",
             lower(score.noise_multiplier().get(), 5)
         );
         let drawn = match self.seeded {
@@ -125,8 +125,8 @@ impl Trial {
                  that are drawn in secret."
             ),
             false => "A private sweep takes the number of trials, their settings and their \
-                      randomness from the operating system, and keeps none of it, nor anything of \
-                      the other trials."
+                      randomness from the operating system, and keeps neither these nor the other \
+                      trials."
                 .to_owned(),
         };
         [covered, drawn]
@@ -220,7 +220,7 @@ fn can_be_scored(noise: NoiseAmount, federation: &Federation) -> Result<(), Expe
     if noise.is_none() {
         return Err(ExperimentError::Missing {
             key: "privacy.epsilon",
-            purpose: "a private selection is among trials that have noise",
+            purpose: "a private selection needs trials with noise",
         });
     }
     let mut buffer = DeviceBuffer::default();
@@ -232,7 +232,7 @@ fn can_be_scored(noise: NoiseAmount, federation: &Federation) -> Result<(), Expe
     if !has_samples {
         return Err(ExperimentError::Missing {
             key: "data.device_validation",
-            purpose: "devices score the model on validation samples of their own, a share like 0.1 \
+            purpose: "devices score the model on their own validation samples, a share like 0.1 \
                       (with natural devices, of `data.validation`)",
         });
     }

@@ -15,8 +15,8 @@ use smolfed_release::Timing;
 
 /// Note of a statement with noise of the paper's scale.
 const PRINTED_SCALE: &str = "The noise is scaled as DPFedMTL prints it, S = 2CK/M; its mean over a \
-                             cohort has sensitivity 2C/K, and one upload 2C. This epsilon is that \
-                             of the noise that is really there.";
+                             cohort has sensitivity 2C/K, and one upload 2C. This epsilon is for \
+                             the actual noise.";
 
 #[derive(Debug)]
 struct DpFedMtl;
@@ -78,8 +78,8 @@ fn timing(setup: &Setup<'_>) -> Result<Timing, ExperimentError> {
     let Some(steps) = setup.personalise.local_steps else {
         return missing(
             "personalise.local_steps",
-            "with `personalise.noise` = \"each-step\" each step is a release, so that their number \
-             must be given",
+            "with `personalise.noise` = \"each-step\" each step is a release, so their number must \
+             be given",
         );
     };
     if setup.keys.clip_norm.is_none() {

@@ -43,10 +43,10 @@ const STATES: &str = "states";
 const ALONE: &str = "Each device trains by itself and sends nothing.";
 
 /// Note if devices keep personal models.
-const KEPT: &str = "Each device keeps a personal model. Epsilon bounds what all others together \
-                    learn of a device, from everything that is shared and from their own personal \
-                    models (billboard privacy). It does not cover the device's personal model, \
-                    which must stay on the device.";
+const KEPT: &str = "Each device keeps a personal model. Epsilon bounds how much all others \
+                    together learn about a device, from everything that is shared and from their \
+                    own personal models (billboard privacy). It does not cover the device's \
+                    personal model, which must stay on the device.";
 
 /// The personal part of a method. Each method has one file.
 pub trait Personal: std::fmt::Debug + Send + Sync {
@@ -213,7 +213,7 @@ fn states_in(length: usize, store: Option<Store<'_>>) -> Result<States, StateErr
         Some((round, saved)) => {
             let digest = saved.entries.get(STATES).map(|digest| digest.parse());
             let digest = digest.transpose().map_err(|_| StateError::Checkpoint {
-                reason: format!("`{STATES}` is no number"),
+                reason: format!("`{STATES}` is not a number"),
             })?;
             Some((round, digest))
         }

@@ -31,11 +31,11 @@ const MAX_COLUMNS: usize = 1 << 24;
 enum FormatError {
     #[error("`format` is {0}, but this version of smolfed reads format 1")]
     Format(u32),
-    #[error("`task` is \"{0}\", which does not go with `target`")]
+    #[error("`task` is \"{0}\", which does not match `target`")]
     Target(&'static str),
     #[error("column {at}: {reason}")]
     Column { at: usize, reason: ColumnError },
-    #[error("`cells` do not give the features that `columns` name")]
+    #[error("the features of `cells` do not match `columns`")]
     Cells,
     #[error("the alphabet of `text` is {0}")]
     Alphabet(String),

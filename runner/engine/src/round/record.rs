@@ -126,8 +126,8 @@ impl RoundRecord {
     pub fn grid_caution(&self, grid: Option<ModelGrid>) -> Option<String> {
         let (grid, beyond) = (grid?, self.beyond_grid.filter(|count| *count > 0)?);
         Some(format!(
-            "round {}: {beyond} parameters of the model are not between {} and {}, and are cut off \
-             there: choose a `server.model_places` below {}",
+            "round {}: {beyond} parameters of the model are not between {} and {}, and are \
+             clipped: choose a `server.model_places` below {}",
             self.round + 1,
             grid.value(i16::MIN),
             grid.value(i16::MAX),

@@ -54,7 +54,7 @@ pub struct TrainingState {
 #[derive(Debug, thiserror::Error)]
 pub enum StateFileError {
     /// The format has another version.
-    #[error("its format has version {found}, and this version reads {VERSION}")]
+    #[error("its format has version {found}, but this smolfed reads version {VERSION}")]
     Version {
         /// The version of the format.
         found: String,
@@ -98,7 +98,7 @@ impl TrainingState {
         let reason = match state.global.len() {
             _ if found != run => difference(&found, run),
             count if count != parameters => {
-                format!("{count} parameters, where the model has {parameters}")
+                format!("{count} parameters, but the model has {parameters}")
             }
             _ => return Ok(Some(state)),
         };
@@ -178,10 +178,12 @@ impl TrainingState {
                 .ok_or(format!("it has no `{key}`"))
         };
         let (round, run) = (entry(ROUND)?, entry(RUN)?);
-        let round = round.parse().map_err(|_| "`round` is no number".to_owned());
+        let round = round
+            .parse()
+            .map_err(|_| "`round` is not a number".to_owned());
         let clip_norm = entry(CLIP_NORM).ok().map(|text| {
             let parsed = text.parse().ok().and_then(|x| ClipNorm::new(x).ok());
-            parsed.ok_or("`clip_norm` is no clip norm".to_owned())
+            parsed.ok_or("`clip_norm` is not a clip norm".to_owned())
         });
         let state = Self {
             round: round?,
@@ -223,15 +225,15 @@ fn difference(found: &str, expected: &str) -> String {
         (Some(0), ..) => "the configuration differs".to_owned(),
         (Some(1), ..) => "the data differ".to_owned(),
         (_, Some(found), Some(expected)) if found != expected => format!(
-            "\"fast\" trained with vectors of {found} numbers, and this processor has {expected}"
+            "\"fast\" trained with vectors of {found} numbers, but this processor has {expected}"
         ),
         _ if found.ends_with(OWN_STEP) && !expected.ends_with(OWN_STEP) => {
-            "it was trained with a denoiser or a server's step of a program: resume it from there, \
-             with the same one"
+            "it was trained with a program's denoiser or server step: resume it from there, with \
+             the same one"
                 .to_owned()
         }
         _ if expected.ends_with(OWN_STEP) && !found.ends_with(OWN_STEP) => {
-            "it was trained without a denoiser or a server's step of a program".to_owned()
+            "it was trained without a program's denoiser or server step".to_owned()
         }
         _ => "the version of smolfed or the start of the run differs".to_owned(),
     }

@@ -76,7 +76,7 @@ impl Versions {
         let is_whole = odd.is_empty() && models.len() == rounds.len() * length;
         let is_past = rounds.iter().all(|[kept, _]| *kept < round);
         if !is_whole || !is_past {
-            return Err(format!("`{MODELS}` does not hold the models of rounds"));
+            return Err(format!("`{MODELS}` does not contain the models of rounds"));
         }
         let models = models.chunks(length.max(1));
         let versions = rounds.iter().zip(models);

@@ -100,7 +100,9 @@ fn a_repetition_over_budget_is_discarded() {
     let other = (Fault::NoiseStreamReused, u32::MAX);
     let error = run(&place, "other", &settings, other).unwrap_err();
     assert!(
-        error.to_string().contains("round 1 did not release again"),
+        error
+            .to_string()
+            .contains("round 1 did not repeat the release"),
         "{error}"
     );
     let dir = RunDir::open(&place.path().join("other")).unwrap();
@@ -169,7 +171,7 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
     std::fs::write(&ledger, lines[..10].concat()).unwrap();
     assert_eq!(found().differences[0].key, "rounds");
     std::fs::write(&ledger, [&lines[..4], &lines[6..]].concat().concat()).unwrap();
-    assert_eq!(found().faults, ["misses a charge for round 2"]);
+    assert_eq!(found().faults, ["lacks a charge for round 2"]);
     std::fs::write(&ledger, [&lines[..], &lines[..1]].concat().concat()).unwrap();
     assert!(found().faults[0].starts_with("charges more than once"));
     let charge = Ledger::read(&ledger).unwrap().remove(0);
@@ -179,7 +181,7 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
         ..charge.clone()
     });
     std::fs::write(&ledger, charges.clone() + &beyond).unwrap();
-    assert!(found().faults[0].ends_with("does not have for round 6"));
+    assert!(found().faults[0].ends_with("absent from the configuration, for round 6"));
     let foreign = text(Charge {
         run: "b".to_owned(),
         ..charge.clone()
@@ -191,7 +193,7 @@ fn a_statement_that_is_not_that_of_its_ledger_is_found() {
         ..charge
     });
     std::fs::write(&ledger, other + &lines[1..].concat()).unwrap();
-    assert!(found().faults[0].starts_with("has another event"));
+    assert!(found().faults[0].starts_with("has an event that differs"));
 
     std::fs::write(&ledger, &charges).unwrap();
     for (from, to, key) in [

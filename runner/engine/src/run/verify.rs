@@ -130,19 +130,19 @@ fn fault(expected: &[PrivacyEvent], found: &[PrivacyEvent]) -> Option<&'static s
         events.iter().filter(is_of_kind).count()
     };
     if expected.iter().any(|event| of_kind(found, event) == 0) {
-        return Some("misses a charge for");
+        return Some("lacks a charge for");
     }
     if found.iter().any(|event| of_kind(found, event) > 1) {
-        return Some("charges more than once, without saying that it was repeated,");
+        return Some("charges more than once, without marking it as repeated,");
     }
     if found.iter().any(|event| of_kind(expected, event) == 0) {
-        return Some("has a charge that the configuration does not have for");
+        return Some("has a charge, absent from the configuration, for");
     }
     let differs = |event: &PrivacyEvent| !expected.iter().any(|other| event.is_nearly(other));
     found
         .iter()
         .any(differs)
-        .then_some("has another event than the configuration gives for")
+        .then_some("has an event that differs from the configuration for")
 }
 
 /// Returns all keys that differ, statement by statement.

@@ -23,7 +23,7 @@ pub enum RunDirError {
     },
     /// The directory of a new run belongs to a failed one.
     #[error(
-        "{path} is what a run left that ended before its first checkpoint, so that it cannot be \
+        "{path} is left over from a run that ended before its first checkpoint, so it cannot be \
          resumed: delete it, or choose another --out"
     )]
     Failed {
@@ -37,9 +37,7 @@ pub enum RunDirError {
         path: String,
     },
     /// A directory without a run.
-    #[error(
-        "{path} is not a run directory: it has no {file}; `smolfed runs` lists those there are"
-    )]
+    #[error("{path} is not a run directory: it has no {file}; `smolfed runs` lists all runs")]
     NotARun {
         /// The directory.
         path: String,
@@ -57,7 +55,7 @@ pub enum RunDirError {
         source: std::io::Error,
     },
     /// A file of the run is damaged.
-    #[error("{path} is damaged: {reason}; restore it from a copy, or write it anew")]
+    #[error("{path} is damaged: {reason}; restore it from a copy, or write it again")]
     Damaged {
         /// The file.
         path: String,
@@ -74,7 +72,7 @@ pub enum RunDirError {
     },
     /// A checkpoint whose format has another version.
     #[error(
-        "{path} was written by another version of smolfed: {reason}; run the experiment anew in \
+        "{path} was written by another version of smolfed: {reason}; run the experiment again in \
          another directory"
     )]
     Version {

@@ -55,7 +55,7 @@ impl<T: Record> RecordFile<T> {
         for (index, line) in lines(&bytes).take(rounds as usize).enumerate() {
             let record: T = parse(path, index, line)?;
             if record.round() != found {
-                let reason = format!("line {} is of round {}", index + 1, record.round());
+                let reason = format!("line {} belongs to round {}", index + 1, record.round());
                 return Err(damaged(path, reason));
             }
             kept.extend_from_slice(line);

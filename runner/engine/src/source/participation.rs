@@ -116,7 +116,7 @@ pub fn read(path: &Path) -> Result<Vec<Participation>, RunDirError> {
     let rounds: Vec<Participation> = records::read(path)?;
     for (index, record) in rounds.iter().enumerate() {
         if record.round as usize != index {
-            let reason = format!("line {} is of round {}", index + 1, record.round);
+            let reason = format!("line {} belongs to round {}", index + 1, record.round);
             return Err(damaged(path, reason));
         }
         if !record.cohort.is_sorted_by(|a, b| a < b) {

@@ -9,8 +9,8 @@ use crate::tables::model::ModelConfig;
 pub enum LayersError {
     /// Layers for something other than classes.
     #[error(
-        "`model.layers` end in a softmax: they need data with classes, and no `model.kind` but \
-         \"softmax\""
+        "`model.layers` end in a softmax: they need data with classes, and no `model.kind` other \
+         than \"softmax\""
     )]
     Softmax,
     /// Layers together with a hidden layer.
@@ -43,8 +43,8 @@ pub enum LayersError {
     },
     /// An image or a sequence is needed.
     #[error(
-        "the first of `model.layers` is for {needed}, but what a sample of these data looks like \
-         is not known: give `model.input`, for example {example}"
+        "the first of `model.layers` is for {needed}, but the shape of a sample is unknown: give \
+         `model.input`, for example {example}"
     )]
     NoShape {
         /// Its purpose.
@@ -53,7 +53,7 @@ pub enum LayersError {
         example: String,
     },
     /// More classes than supported.
-    #[error("the data have {found} classes, and networks have 65535 at most")]
+    #[error("the data have {found} classes, but networks have at most 65535")]
     Classes {
         /// Classes of the data.
         found: usize,
@@ -66,8 +66,8 @@ pub enum LayersError {
     ScaledSymbols,
     /// Symbols for a model of numbers.
     #[error(
-        "the samples are texts, whose characters are symbols and no numbers: begin \
-         `model.layers` with {{ type = \"embedding\", vocabulary = {symbols}, width = .. }}"
+        "the samples are texts, whose characters are symbols, not numbers: begin `model.layers` \
+         with {{ type = \"embedding\", vocabulary = {symbols}, width = .. }}"
     )]
     SymbolsAsNumbers {
         /// Symbols of the texts.

@@ -43,7 +43,7 @@ pub enum PretrainedError {
         expected: String,
     },
     /// The file has another format.
-    #[error("`model.init`: {path} is no safetensors file, or cut short")]
+    #[error("`model.init`: {path} is not a safetensors file, or is truncated")]
     Format {
         /// The file.
         path: String,
@@ -68,8 +68,8 @@ pub enum PretrainedError {
     },
     /// A tensor has another shape.
     #[error(
-        "`model.init`: {name} in {path} is of shape {found:?}, but that of the model is of shape \
-         {expected:?}: without it in the file, it starts from the seed"
+        "`model.init`: {name} in {path} has shape {found:?}, but that of the model has shape \
+         {expected:?}: if the file lacks it, it starts from the seed"
     )]
     Shape {
         /// The file.
@@ -223,8 +223,8 @@ impl Pretrained {
             others => format!("; {} start from the seed", others.join(", ")),
         };
         format!(
-            "Training starts from the parameters in {path}{others}. Epsilon does not cover what \
-             these were made from: it must be public, or of other devices."
+            "Training starts from the parameters in {path}{others}. Epsilon does not cover their \
+             training data, which must be public or from other devices."
         )
     }
 }
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named() {
         for (bytes, part) in [
-            (vec![1, 2, 3], "no safetensors file"),
+            (vec![1, 2, 3], "not a safetensors file"),
             (file(Dtype::F32, &[]), "is empty"),
             (
                 file(Dtype::F32, &[("fc.weight", &[2, 3], &WEIGHTS)]),
@@ -337,7 +337,7 @@ mod tests {
             ),
             (
                 file(Dtype::F32, &[("weights", &[3, 2], &WEIGHTS)]),
-                "is of shape [3, 2], but that of the model is of shape [2, 3]",
+                "has shape [3, 2], but that of the model has shape [2, 3]",
             ),
             (
                 file(Dtype::I32, &[("weights", &[2, 3], &WEIGHTS)]),

@@ -87,7 +87,7 @@ pub(super) fn ledger(
     let flash = FileFlash::open(path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => refused(
             path,
-            "there is no ledger; `smolfed provision` creates it, once in the lifetime of a device",
+            "there is no ledger; `smolfed provision` creates it once in the lifetime of a device",
         ),
         _ => refused(path, error),
     })?;
@@ -99,7 +99,7 @@ fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, DeviceE
     let Some(key) = record.key.clone() else {
         return Err(DeviceError::Usage(
             "`--new-ledger`: the first key of the record was overwritten at the device's first \
-             start, so that it has its ledger; `smolfed keys rotate` provisions it again"
+             start, so it already has a ledger; `smolfed keys rotate` provisions it again"
                 .to_owned(),
         ));
     };
@@ -108,7 +108,7 @@ fn create(path: &Path, record: &Record<'_>) -> Result<Ledger<FileFlash>, DeviceE
     let flash = FileFlash::create(path).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => refused(
             path,
-            "is there already: leave out `--new-ledger`, which is for the first start of a device",
+            "already exists: leave out `--new-ledger`, which is for the first start of a device",
         ),
         _ => DeviceError::Stopped(format!("cannot write {}: {error}", path.display())),
     })?;
@@ -136,7 +136,8 @@ pub(super) fn forget_key(path: &Path, record: &[u8]) {
     if let Err(error) = overwrite() {
         let path = path.display();
         eprintln!(
-            "warning: the first key cannot be overwritten in {path}, where it is of no use: {error}"
+            "warning: the first key, which is no longer needed, cannot be overwritten in {path}: \
+             {error}"
         );
     }
 }
@@ -154,7 +155,7 @@ fn replace_text(path: &Path, record: &[u8], mut text: File) -> io::Result<()> {
 
 /// Returns the device's record, which only its owner may be able to read. It is overwritten on
 /// drop.
-pub(super) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
+pub(crate) fn record(path: &Path) -> Result<Zeroizing<Vec<u8>>, DeviceError> {
     let bytes = match path == Path::new(STANDARD_INPUT) {
         true => read(path, io::stdin().lock(), MAX_INPUT)?,
         false => read_file(path)?,

@@ -186,7 +186,7 @@ impl DeviceProcess<'_> {
         match usize::try_from(most) {
             Ok(most) if samples > most => Err(DeviceError::Usage(format!(
                 "`--max-samples {most}`: the device has {samples} samples; give the largest number \
-                 that a device of the fleet may have"
+                 that any device of the fleet may have"
             ))),
             most => Ok(most.unwrap_or(samples)),
         }
@@ -214,7 +214,7 @@ impl DeviceProcess<'_> {
                 "{path} is for firmware that computes {words}: give `--data FILE` and the \
                  experiment's `--preprocessing FILE`, or provision without `--raw`"
             ),
-            Some(own) => format!("{path} asks for {words}, and `--preprocessing` for {own}"),
+            Some(own) => format!("{path} asks for {words}, but `--preprocessing` for {own}"),
         }))
     }
 

@@ -83,8 +83,8 @@ impl HelperFile {
         if raw.policy.helpers == 0 || raw.policy.helpers > most || raw.helper >= raw.policy.helpers
         {
             return Err(format!(
-                "`helper` is {} of `policy.helpers` = {}: expected a number from 0 below that of \
-                 the helpers, of which there are 1 to {most}",
+                "`helper` is {} of `policy.helpers` = {}: expected a number from 0 to below the \
+                 number of helpers, which is 1 to {most}",
                 raw.helper, raw.policy.helpers
             ));
         }
@@ -135,8 +135,8 @@ impl HelperFile {
         // Room for the whole text: a growing string leaves copies behind.
         let mut text = Zeroizing::new(String::with_capacity(ROOM * entries));
         text.push_str(&format!(
-            "# The keys of helper {}. Secret, from the coordinator above all: whoever has these \
-             and what\n# the coordinator receives reads every update.\nhelper = {0}\nlink = \"",
+            "# The keys of helper {}. Secret, above all from the coordinator: anyone who has these \
+             and\n# the messages to the coordinator reads every update.\nhelper = {0}\nlink = \"",
             self.helper
         ));
         push_digits(&mut text, &self.link);
@@ -168,7 +168,7 @@ impl HelperFile {
     pub fn add(&mut self, other: &Self) -> Result<BTreeSet<u32>, String> {
         if other.helper != self.helper || other.policy.helpers != self.policy.helpers {
             return Err(format!(
-                "it is the file of helper {} of {}, and this one is helper {} of {}",
+                "it is the file of helper {} of {}, but this one is helper {} of {}",
                 other.helper, other.policy.helpers, self.helper, self.policy.helpers
             ));
         }
@@ -178,7 +178,7 @@ impl HelperFile {
         {
             return Err(
                 "its devices were provisioned for an experiment with other noise: provision them \
-                 with that of the fleet"
+                 for the fleet's experiment"
                     .to_owned(),
             );
         }

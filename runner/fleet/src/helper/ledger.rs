@@ -44,9 +44,9 @@ pub enum HelperLedgerError {
     },
     /// A line was not written by this program.
     #[error(
-        "{path}, line {line}: it was changed or damaged; without the whole record a second answer \
-         could be given, so restore the file from a backup that is not older than the last answer, \
-         or provision the fleet anew"
+        "{path}, line {line}: it was changed or damaged; without the whole record the helper could \
+         answer twice, so restore the file from a backup no older than the last answer, or \
+         provision the fleet again"
     )]
     Content {
         /// The file.
@@ -56,9 +56,9 @@ pub enum HelperLedgerError {
     },
     /// There is no ledger.
     #[error(
-        "{path} is missing, which `smolfed provision` writes beside the keys of the helper: \
-         without it a second answer could be given, so restore it from a backup that is not older \
-         than the last answer, or provision the fleet anew"
+        "{path} is missing (`smolfed provision` writes it next to the helper's keys): without it \
+         the helper could answer twice, so restore it from a backup no older than the last answer, \
+         or provision the fleet again"
     )]
     Missing {
         /// The file.

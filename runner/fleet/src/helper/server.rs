@@ -112,7 +112,7 @@ impl Server {
         let (mut link, process) = match greeted {
             Ok(Ok((link, first))) => match Question::parse(&first) {
                 Ok(Question::Hello(process)) => (link, process),
-                _ => return refused("the first message is no hello"),
+                _ => return refused("the first message is not a hello"),
             },
             Ok(Err(error)) => return refused(&error.to_string()),
             Err(_) => return refused("nothing was sent"),
@@ -126,10 +126,13 @@ impl Server {
         let why = self.talk(&mut link, &ends).await;
         self.slot.leave(&ends);
         let why = why.err().map_or_else(
-            || "the helper stops, or it has connected again".to_owned(),
+            || "the helper is stopping, or the coordinator has connected again".to_owned(),
             |error| error.to_string(),
         );
-        tracing::info!(reason = "disconnected", "the coordinator is gone: {why}");
+        tracing::info!(
+            reason = "disconnected",
+            "the coordinator disconnected: {why}"
+        );
     }
 
     /// Answers questions until the connection ends or must end. Answers a received question first.

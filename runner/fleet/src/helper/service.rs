@@ -90,7 +90,7 @@ impl HelperService {
         if was_torn {
             tracing::warn!(
                 reason = "ledger",
-                "the last record of the ledger was not complete, and its answer had not left: it \
+                "the last record of the ledger was incomplete, and its answer was never sent: it \
                  was removed"
             );
         }
@@ -199,7 +199,7 @@ impl HelperService {
                 tracing::info!(
                     reason = "repeated",
                     round,
-                    "round {round}: the same answer once more"
+                    "round {round}: the same answer again"
                 );
             }
         }

@@ -44,19 +44,19 @@ pub(crate) fn text(state: &HelperState, tally: &Tally, is_connected: bool) -> St
     for (name, help, value) in [
         ("connected", "1 while a coordinator is connected", Some(connected)),
         ("devices", "Devices with mask keys", Some(state.devices.into())),
-        ("rounds_left", "Rounds that would be answered yet", Some(state.rounds_left.into())),
-        ("last_round", "The last round that was answered", state.last.map(f64::from)),
+        ("rounds_left", "Rounds that can still be answered", Some(state.rounds_left.into())),
+        ("last_round", "The last answered round", state.last.map(f64::from)),
     ] {
         gauge(&mut metrics, name, help, value);
     }
     for (name, help, value) in [
-        ("answers", "Answers that were recorded", tally.answered),
-        ("answers_repeated", "Answers that were given again", tally.repeated),
-        ("answers_unrecorded", "Answers that were not recorded, and not given", tally.failed),
+        ("answers", "Recorded answers", tally.answered),
+        ("answers_repeated", "Repeated answers", tally.repeated),
+        ("answers_unrecorded", "Answers neither recorded nor given", tally.failed),
     ] {
         counter(&mut metrics, name, help, value);
     }
     let refused = tally.refused.iter().map(|(reason, count)| (reason, *count));
-    by_reason(&mut metrics, "refusals", "Questions that were refused", refused);
+    by_reason(&mut metrics, "refusals", "Refused questions", refused);
     encoded(&metrics)
 }

@@ -39,11 +39,11 @@ pub enum LinkError {
     /// The other side has another key.
     #[error(
         "the other side has another link key: the helper's file and the coordinator's keys.toml \
-         must be of one `smolfed provision`"
+         must come from the same `smolfed provision`"
     )]
     Key,
     /// The other side speaks another version.
-    #[error("the other side speaks version {0} of the link, this one version {VERSION}")]
+    #[error("the other side speaks version {0} of the link, but this one version {VERSION}")]
     Version(u8),
     /// A frame was damaged, or was not the next one.
     #[error("a frame was damaged, or was not the next one")]

@@ -146,7 +146,9 @@ impl Remote {
                 Ok(reply)
             }
             Ok(Err(error)) => Err(self.broken(&error)),
-            Err(_) => Err(Failure::Missing(self.at("its answer did not come in time"))),
+            Err(_) => Err(Failure::Missing(
+                self.at("its answer did not arrive in time"),
+            )),
         }
     }
 
@@ -154,7 +156,8 @@ impl Remote {
         self.link = None;
         let why = match error {
             LinkError::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                "it closed the connection: it stops, or its file is of another `smolfed provision`"
+                "it closed the connection: it is stopping, or its file is from another `smolfed \
+                 provision`"
                     .to_owned()
             }
             LinkError::Io(error) => self.address.why(error),

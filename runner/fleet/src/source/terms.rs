@@ -244,7 +244,7 @@ pub fn check_quorum(experiment: &Experiment) -> Result<(), ServeError> {
     if !events.iter().all(is_covered) {
         return refuse(
             "a device that answers early displaces another one, and the sum moves by up to twice \
-             the clip norm, where add-remove adjacency counts it once",
+             the clip norm, but add-remove adjacency counts it once",
             "use `cohort.sampling` = \"uniform\", or local trust",
         );
     }
@@ -300,7 +300,7 @@ fn refusal_without_labels(experiment: &Experiment) -> Option<(&'static str, &'st
     } else if properties.recipe.is_some_and(is_unknown) {
         Some(("`contrast.augment`", RECIPE))
     } else if message.is_some_and(|message| message.max_samples > MAX_SAMPLES) {
-        Some(("a device with so many samples", SAMPLES))
+        Some(("a device with that many samples", SAMPLES))
     } else {
         None
     }

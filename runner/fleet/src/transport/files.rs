@@ -32,9 +32,7 @@ pub enum OptionsError {
         what: String,
     },
     /// An address needs a file, and none was given.
-    #[error(
-        "`{0}`: give `--tls-certificate FILE` and `--tls-key FILE`, with which it proves itself"
-    )]
+    #[error("`{0}`: give `--tls-certificate FILE` and `--tls-key FILE`, which authenticate it")]
     NoCertificate(String),
     /// A file was given that no address needs.
     #[error("`{flag}`: {user}")]
@@ -58,8 +56,8 @@ pub enum OptionsError {
 pub struct TransportFiles {
     /// Accept TLS connections with the certificate in this PEM file.
     ///
-    /// It is for addresses tls:HOST:PORT at which this command accepts connections. The file also
-    /// contains the certificates of the intermediate authorities.
+    /// It is needed for addresses tls:HOST:PORT at which this command accepts connections. The file
+    /// must also contain any intermediate certificates.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_certificate: Option<PathBuf>,

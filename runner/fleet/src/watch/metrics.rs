@@ -99,8 +99,8 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     let (accuracy, rmse) = (latest.and_then(|x| x.accuracy), latest.and_then(|x| x.rmse));
     for (name, help, value) in [
         ("rounds_planned", "Rounds of the run", Some(figures.rounds.into())),
-        ("rounds_done", "Rounds that are done", Some(figures.done.into())),
-        ("rounds_burned", "Rounds that came to nothing", Some(figures.burned.into())),
+        ("rounds_done", "Completed rounds", Some(figures.done.into())),
+        ("rounds_burned", "Rounds without a result", Some(figures.burned.into())),
         ("stopping", "1 once the run was asked to stop", Some(stopping)),
         ("paused", "1 while too few devices are connected for a round", Some(paused)),
         ("epsilon_spent", "Epsilon after the last round", figures.epsilon),
@@ -112,12 +112,12 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
         ("test_rmse", "Root mean squared error on public test samples", rmse),
         ("devices", "Devices with keys", Some(figures.devices as f64)),
         ("devices_connected", "Devices with a session", Some(figures.connected as f64)),
-        ("devices_needed", "Devices without which no round begins", Some(figures.needed.into())),
+        ("devices_needed", "Minimum number of devices for a round", Some(figures.needed.into())),
     ] {
         gauge(metrics, name, help, value);
     }
     for (name, help, value) in [
-        ("pauses", "Times that the run waited for devices", figures.pauses),
+        ("pauses", "Number of times the run waited for devices", figures.pauses),
         ("second_sessions", "Sessions that replaced an open one", figures.second_sessions),
         ("session_conflicts", "Alternating sessions of one device", figures.session_conflicts),
     ] {
@@ -125,7 +125,7 @@ fn of_run(metrics: &mut Registry, figures: &Figures) {
     }
     let unattributed = figures.unattributed.iter();
     let unattributed = unattributed.map(|(reason, count)| (reason, u64::from(*count)));
-    by_reason(metrics, "stranger_frames_refused", "Refused frames of nobody", unattributed);
+    by_reason(metrics, "stranger_frames_refused", "Refused frames of strangers", unattributed);
 }
 
 /// Adds the newest answer to each question. Open ends and unknown estimates have no sample. The
@@ -209,8 +209,8 @@ fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
         current, last, total, rounds_without_updates, windows, updates_per_second, refused,
     } = attendance;
     for (name, help, value) in [
-        ("updates_expected", "Real devices that were drawn", total.drawn),
-        ("updates_received", "Updates that were received", total.answered),
+        ("updates_expected", "Drawn real devices", total.drawn),
+        ("updates_received", "Received updates", total.answered),
         ("rounds_without_updates", "Rounds that no real device answered", *rounds_without_updates),
     ] {
         counter(metrics, name, help, value);
@@ -219,7 +219,7 @@ fn of_attendance(metrics: &mut Registry, attendance: &Attendance) {
     for (name, help, value) in [
         ("round_awaited", "Devices that the round waits for", awaited),
         ("round_seconds", "Duration of the last round", last.as_ref().map(|last| last.seconds)),
-        ("updates_per_second", "Updates a second in the last round", *updates_per_second),
+        ("updates_per_second", "Updates per second in the last round", *updates_per_second),
     ] {
         gauge(metrics, name, help, value);
     }

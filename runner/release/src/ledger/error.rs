@@ -22,7 +22,7 @@ pub struct Limit {
 pub enum LedgerError {
     /// Reading or writing failed.
     #[error(
-        "cannot {action} the privacy ledger {path}: {source} (that of a run is RUN/ledger.jsonl)"
+        "cannot {action} the privacy ledger {path}: {source} (a run's ledger is RUN/ledger.jsonl)"
     )]
     Io {
         /// open, read, write or lock.
@@ -93,9 +93,9 @@ pub enum LedgerError {
     },
     /// A repetition with another release would exceed the limit.
     #[error(
-        "round {round} did not release again what {path} records, and charging it once more would \
-         raise epsilon to {}, above the limit of {} (at delta = {}, by `{}`): what it released \
-         now is discarded; repeat it with the smolfed that ran it first",
+        "round {round} did not repeat the release that {path} records, and charging it again would \
+         raise epsilon to {}, above the limit of {} (at delta = {}, by `{}`): the new release is \
+         discarded; repeat it with the smolfed that ran it first",
         upper(*epsilon, 5),
         limit.epsilon,
         upper(limit.delta.get(), 4),

@@ -385,7 +385,10 @@ fn a_repetition_that_would_exceed_the_limit_is_refused() {
         .record("a", 1, "60", &limits)
         .unwrap_err()
         .to_string();
-    assert!(error.contains("round 1 did not release again"), "{error}");
+    assert!(
+        error.contains("round 1 did not repeat the release"),
+        "{error}"
+    );
     assert_eq!(ledger.charges().len(), 3);
 }
 

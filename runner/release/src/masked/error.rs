@@ -25,15 +25,15 @@ pub enum HelperError {
     },
     /// The result after all answers cannot be a sum.
     #[error(
-        "an answer does not belong to the sum: what is left is longer than any sum of updates \
-         with its noise"
+        "an answer does not belong to the sum: the rest is longer than any sum of updates with its \
+         noise"
     )]
     Implausible,
     /// There are more devices than the integers have room for.
     #[error(transparent)]
     Crowd(#[from] Crowd),
     /// An answer has the wrong length.
-    #[error("the answer of helper {helper} is of another round or length")]
+    #[error("the answer of helper {helper} has another round or length")]
     Unfit {
         /// The helper, from 0.
         helper: u8,
@@ -55,7 +55,7 @@ pub enum HelperError {
         reason: String,
     },
     /// There is no helper.
-    #[error("this process knows no helper")]
+    #[error("this process has no helpers")]
     NoHelpers,
 }
 

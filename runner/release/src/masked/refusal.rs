@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum HelperRefusal {
     /// The federation has a different number of helpers.
     #[error(
-        "the devices were asked to mask for {found} helpers, and this federation has {expected}"
+        "the devices were asked to mask for {found} helpers, but this federation has {expected}"
     )]
     Helpers {
         /// The number in the terms.
@@ -56,7 +56,7 @@ pub enum HelperRefusal {
         round: u32,
     },
     /// A later round was answered.
-    #[error("round {round} is over: the last one that was answered is round {last}")]
+    #[error("round {round} is over: the last answered round is {last}")]
     Passed {
         /// The round.
         round: u32,
@@ -71,8 +71,8 @@ pub enum HelperRefusal {
     },
     /// It does not have the sums of masks that the request combines.
     #[error(
-        "the request combines the sums of {asked} earlier rounds, and this helper has those of \
-         {kept}, or of other rounds: both sides begin anew"
+        "the request combines the sums of {asked} earlier rounds, but this helper has {kept}, or \
+         those of other rounds: both sides start again"
     )]
     History {
         /// The number of earlier rounds in the request.
@@ -81,7 +81,7 @@ pub enum HelperRefusal {
         kept: u32,
     },
     /// The list has too few devices.
-    #[error("{found} devices are on the list, and this helper answers for {least} or more")]
+    #[error("{found} devices are on the list, but this helper answers for {least} or more")]
     SmallCohort {
         /// Devices on the list.
         found: u32,
@@ -108,8 +108,8 @@ pub enum HelperRefusal {
     },
     /// The device has a different ledger than before.
     #[error(
-        "device {device} has another ledger than before: its flash was erased, so that nobody \
-         knows how often it took part"
+        "device {device} has a different ledger: its flash was erased, so its number of \
+         participations is unknown"
     )]
     ChangedLedger {
         /// The device.
@@ -135,8 +135,8 @@ pub enum HelperRefusal {
     },
     /// The device received another request, or did not take part.
     #[error(
-        "the tag of device {device} is wrong: it was asked for something else, with another model, \
-         or did not take part"
+        "the tag of device {device} is wrong: it got a different request or model, or did not take \
+         part"
     )]
     Tag {
         /// The device.

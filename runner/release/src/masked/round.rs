@@ -142,7 +142,7 @@ impl Helpers for LocalHelpers {
             let length = words.len().checked_div(rounds.len()).unwrap_or(0);
             if length * rounds.len() != words.len() {
                 return Err(format!(
-                    "`{SUMS}.{number}` does not hold the sums of rounds"
+                    "`{SUMS}.{number}` does not contain the sums of rounds"
                 ));
             }
             let vectors = words.chunks(length.max(1)).map(<[i64]>::to_vec);

@@ -19,7 +19,7 @@ pub struct Ring {
 /// The integers of a round do not fit into [`MAX_WIDTH`] bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "its sums and their noise would need {width} bits an entry, and masks have at most {MAX_WIDTH}"
+    "its sums and their noise would need {width} bits an entry, but masks have at most {MAX_WIDTH}"
 )]
 pub struct TooWide {
     /// The required width.

@@ -204,7 +204,7 @@ fn local_trust_sentence() {
         assert!((found / expected - 1.0).abs() < 1e-3, "{found} {expected}");
         assert!(found > 1.5 * Accountant::Pld.epsilon(&[event], delta).unwrap().epsilon);
         assert!(words.contains(&format!(
-            "its epsilon is {} (",
+            "epsilon is then {} (",
             crate::number::upper(found, 5)
         )));
         let json = serde_json::to_value(&statement).unwrap();
@@ -246,7 +246,8 @@ fn correlated_noise_sentence() {
     };
     let statement = state(of(20), 1e-4);
     let words = statement.in_words();
-    let expected = "whoever takes part, in any order, at most 5 times and at least 20 rounds apart";
+    let expected = "whichever devices take part, in any order, at most 5 times and at least 20 \
+                    rounds apart";
     assert!(words.contains(expected), "{words}");
     assert!(
         words.contains("2 times the sensitivity, which is 3.17"),
@@ -269,7 +270,10 @@ fn correlated_noise_sentence() {
         statement
     );
     let once = state(of(100), 1e-4).in_words();
-    assert!(once.contains("in any order, at most once, which"), "{once}");
+    assert!(
+        once.contains("in any order, at most once, as enforced"),
+        "{once}"
+    );
     let json = serde_json::to_value(state(event(poisson(), 1.0), 1e-4)).unwrap();
     assert!(json.get("sensitivity").is_none() && json.get("separation").is_none());
 }
@@ -309,7 +313,7 @@ fn distributed_trust_says_what_holds_against_whom() {
     );
     let words = pair.in_words();
     for part in [
-        "The coordinator, or a helper, who sees who takes part",
+        "The coordinator, or a helper, who sees the participants",
         "Against everybody else",
         "the coordinator and the helper do not collude",
         "no helper can read what devices send to the coordinator",

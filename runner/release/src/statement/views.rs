@@ -43,14 +43,14 @@ pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> 
     let mut views = vec![
         View::new(
             "coordinator",
-            "who takes part, each masked update, the helpers' answers, its own noise, and all that \
-             is released",
+            "the participants, each masked update, the helpers' answers, its own noise, and all \
+             that is released",
             "helpers add their noise and keep it and their mask keys to themselves",
             epsilon,
         ),
         View::new(
             "helper",
-            "who takes part, the masks that it shares with them, its own noise, and all that is \
+            "the participants, the masks it shares with them, its own noise, and all that is \
              released",
             "it cannot read what devices send to the coordinator, which adds its noise and keeps \
              it to itself",
@@ -60,8 +60,8 @@ pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> 
     if colluding > 1 {
         views.push(View::new(
             &format!("any {colluding} of them together"),
-            "what each of them sees",
-            "the others add their noise, and keep it and what they share with devices to \
+            "all that each of them sees",
+            "the others add their noise, and keep it and their secrets shared with devices to \
              themselves",
             epsilon,
         ));
@@ -69,7 +69,7 @@ pub(super) fn views(trust: TrustModel, epsilon: f64, outsiders: Option<f64>) -> 
     views.push(View::new(
         "everybody else",
         "all that is released",
-        "who takes part is secret, if devices are drawn at random",
+        "participation is secret, if devices are drawn at random",
         outsiders,
     ));
     let all = match (helpers, colluding == helpers) {

@@ -150,12 +150,12 @@ impl PrivacyStatement {
     fn plan(&self, planned: u64) -> String {
         let rounds = self.rounds;
         let stopped = format!(
-            "The run stopped after {rounds} of {planned} planned rounds, and what made it stop may \
-             depend on the data."
+            "The run stopped after {rounds} of {planned} planned rounds, and the reason may depend \
+             on the data."
         );
         match self.epsilon_planned.filter(|_| self.is_bound_of_schedule()) {
             Some(epsilon) => format!(
-                "{stopped} Proved in any case is the epsilon of all planned rounds, {}.",
+                "{stopped} The epsilon of all planned rounds, {}, is proved in any case.",
                 upper(epsilon, 5)
             ),
             None => stopped,
@@ -174,11 +174,11 @@ impl PrivacyStatement {
             TrustModel::Central => "Someone who sees every released model",
             TrustModel::Local => "Someone who sees every upload, the server included,",
             TrustModel::Distributed(parties) if parties.colluding() > 1 => {
-                "A coalition of the coordinator and helpers, who see who takes part and all that \
+                "A coalition of the coordinator and helpers, who see the participants and all that \
                  is released,"
             }
             TrustModel::Distributed(_) => {
-                "The coordinator, or a helper, who sees who takes part and all that is released"
+                "The coordinator, or a helper, who sees the participants and all that is released"
             }
         };
         let unit = self.protected();
@@ -223,7 +223,7 @@ impl PrivacyStatement {
     /// Returns the guarantee against outsiders.
     fn outsiders(&self) -> Option<String> {
         Some(format!(
-            "Against everybody else, who sees the released models alone and thus the noise of all \
+            "Against everybody else, who sees only the released models and thus the noise of all \
              parties, epsilon is {}.",
             upper(self.epsilon_outsiders?, 5)
         ))
@@ -233,14 +233,14 @@ impl PrivacyStatement {
     fn replacement(&self) -> Option<String> {
         if let TrustModel::Distributed(_) = self.trust {
             return Some(format!(
-                "Where a device's data are replaced by other data, and not its update by zeros, \
-                 that has up to twice the sensitivity, and its epsilon is {} (`pld`, replace-one).",
+                "Replacing a device's data by other data, instead of its update by zeros, has up \
+                 to twice the sensitivity: epsilon is then {} (`pld`, replace-one).",
                 upper(self.epsilon_replace_one?, 5)
             ));
         }
         Some(format!(
             "Local differential privacy usually hides which of two given versions of its data a \
-             device used: that has up to twice the sensitivity, and its epsilon is {} (`pld`, \
+             device used. This has up to twice the sensitivity: epsilon is then {} (`pld`, \
              replace-one).",
             upper(self.epsilon_replace_one?, 5)
         ))
@@ -257,7 +257,7 @@ impl PrivacyStatement {
         let noise = match self.trust {
             TrustModel::Central => "the noise on the sum",
             TrustModel::Distributed(parties) if parties.honest() == 1 => "each party's noise",
-            TrustModel::Distributed(_) => "the noise of all who do not collude, together,",
+            TrustModel::Distributed(_) => "the combined noise of all parties that do not collude",
             TrustModel::Local => "each device's noise",
         };
         let amount = match self.noise_split {
@@ -267,8 +267,7 @@ impl PrivacyStatement {
             ),
             None => format!("{} times the clip norm", lower(self.noise_multiplier, 5)),
             Some(split) => format!(
-                "{} times the clip norm of the round, and {} on the number that says how many \
-                 updates were clipped",
+                "{} times the clip norm of the round, and {} on the number of clipped updates",
                 lower(split.update, 5),
                 lower(split.bit_std, 5)
             ),
@@ -316,7 +315,7 @@ impl PrivacyStatement {
                     "the {devices} devices are split into {parts} parts, which are fixed \
                      beforehand, may be public and take turns; in {every_round}, each device of \
                      the round's part is drawn independently with probability {rate}{secrecy}, so \
-                     that nobody learns who was drawn"
+                     nobody learns which devices were drawn"
                 )
             }
             SamplingScheme::Full => {
@@ -329,8 +328,8 @@ impl PrivacyStatement {
                 let most = self.max_participations.map_or(rounds, u64::from);
                 match self.staleness {
                     None => format!(
-                        "no device takes part in more than {most} of {rounds} rounds; when it \
-                         takes part need not be random, but must not depend on its data"
+                        "no device takes part in more than {most} of {rounds} rounds; the times of \
+                         its participations need not be random, but must not depend on its data"
                     ),
                     Some(staleness) => format!(
                         "no device counts in more than {most} of {rounds} windows, and {}",
@@ -384,8 +383,8 @@ impl PrivacyStatement {
             _ => {
                 let rounds = self.rounds;
                 let who = format!(
-                    "for all {rounds} rounds, whoever takes part, in any order, at most {times}, \
-                     which the server enforces, and each device that is provisioned so"
+                    "for all {rounds} rounds, whichever devices take part, in any order, at most \
+                     {times}, as enforced by the server and by each device provisioned for it"
                 );
                 (who, "sensitivity")
             }
@@ -396,9 +395,8 @@ impl PrivacyStatement {
         });
         format!(
             "This holds {who}{windows}; if {}; and if the standard deviation of the noise on each \
-             release is {} times the {of_what}, which is {} times the clip norm. A server that \
-             restarts and has lost the sums of earlier rounds does not change it: the noise begins \
-             anew.",
+             release is {} times the {of_what}, which is {} times the clip norm. It also holds if \
+             the server restarts and has lost the sums of earlier rounds: the noise starts again.",
             self.trusted(),
             lower(self.noise_multiplier, 5),
             upper(sensitivity, 5),
@@ -416,8 +414,8 @@ impl PrivacyStatement {
             "This holds if a device sends at most {releases} {noun} in this run; each device adds \
              all of its own noise and trusts no other party; the standard deviation of the noise \
              on the sum over a device's examples is {} times the largest norm of one example's \
-             matrix; and the encoder of each round is public: what the encoders themselves reveal \
-             about the examples they learned from is not covered.",
+             matrix; and the encoder of each round is public: information about their training \
+             examples in the encoders themselves is not covered.",
             lower(self.noise_multiplier, 5)
         )
     }
@@ -434,7 +432,7 @@ fn trusted_parties(parties: Parties) -> String {
     };
     format!(
         "{colluding}; no helper can read what devices send to the coordinator; and each of them \
-         adds its noise, and keeps the noise and the mask keys or masked updates to itself"
+         adds its noise and keeps the noise and the mask keys or masked updates secret"
     )
 }
 
@@ -448,8 +446,8 @@ fn percent_up(share: f64) -> f64 {
 fn windows_in_words(staleness: u32) -> String {
     format!(
         "rounds are windows of time whose end depends on the clock alone, an update counts in the \
-         window in which it arrives, at most {staleness} after that of its model, and who takes \
-         part and when, which is not protected, does not depend on data (a device that cannot \
-         train counts as an update of zeros)"
+         window in which it arrives, at most {staleness} after its model's window, and \
+         participation and its times, which are not protected, do not depend on data (a device \
+         that cannot train counts as an update of zeros)"
     )
 }

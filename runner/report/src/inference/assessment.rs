@@ -57,8 +57,8 @@ pub(super) fn scale_of(model: &TrainedModel) -> Result<Affine, InferenceError> {
             // A hidden layer has a separate message.
             model.parameters()?;
             Err(InferenceError::NoPrediction(
-                "the model is an encoder that was learned without labels: its outputs are no \
-                 classes to be evaluated; `smolfed predict` gives the representations",
+                "the model is an encoder learned without labels, so it has no classes to evaluate; \
+                 `smolfed predict` gives the representations",
             ))
         }
         Outputs::Value(scale) => Ok(scale),

@@ -26,7 +26,7 @@ pub enum InferenceError {
     /// The model does not calculate in integers.
     #[error(
         "`--arithmetic integer`: linear, logistic and softmax models and networks for classes \
-         predict in integers, and this is another model; leave it out"
+         predict in integers, but this is another model; leave it out"
     )]
     Arithmetic,
     /// A parameter cannot be represented by an integer.
@@ -37,7 +37,7 @@ pub enum InferenceError {
     NotFinite,
     /// A layer has no integer form.
     #[error(
-        "`--arithmetic integer`: {layer} has no form in integers, only convolution, dense, relu, \
+        "`--arithmetic integer`: {layer} has no integer form, only convolution, dense, relu, \
          max-pool and global-average have one; leave the option out"
     )]
     NoIntegerLayer {
@@ -61,8 +61,8 @@ pub enum InferenceError {
     Quantised(#[from] QuantisedError),
     /// The run was made by an earlier version.
     #[error(
-        "{path} has no preprocessing.json, as it was written by an earlier version of smolfed, or \
-         its first round is not done; `smolfed run {path}/config.toml` repeats it"
+        "{path} has no preprocessing.json, as it is from an earlier version of smolfed, or its \
+         first round is not complete; `smolfed run {path}/config.toml` repeats it"
     )]
     NoPreprocessing {
         /// The run directory.
@@ -102,7 +102,7 @@ pub enum InferenceError {
     },
     /// The device has no state.
     #[error(
-        "`--device {device}`: {path} has no personal model of it, but one of each device that took \
+        "`--device {device}`: {path} has no personal model for it, only for each device that took \
          part"
     )]
     NoDevice {
@@ -134,7 +134,7 @@ pub enum InferenceError {
         columns: String,
     },
     /// The number of unnamed features is wrong.
-    #[error("{origin}: has {found} features a row, but the model reads {expected}{hint}")]
+    #[error("{origin}: has {found} features per row, but the model reads {expected}{hint}")]
     FeatureCount {
         /// The file.
         origin: String,
@@ -147,7 +147,7 @@ pub enum InferenceError {
     },
     /// A missing value has no replacement.
     #[error(
-        "{origin}: {place} is empty, and nothing stands for it, since no value was missing in \
+        "{origin}: {place} is empty and has no replacement, since no value was missing in \
          training; fill it in, or train with a constant `data.missing`"
     )]
     NoFill {
@@ -165,7 +165,7 @@ pub enum InferenceError {
         place: String,
     },
     /// A label is not a class of the model.
-    #[error("{origin}: {place} is `{label}`, which is none of the model's classes: {classes}")]
+    #[error("{origin}: {place} is `{label}`, which is not one of the model's classes: {classes}")]
     Label {
         /// The file.
         origin: String,
@@ -195,7 +195,7 @@ pub enum InferenceError {
         meant: &'static str,
     },
     /// An archive has several arrays.
-    #[error("{origin}: holds the arrays {names}: name one, as in `{origin}/{example}`")]
+    #[error("{origin}: has the arrays {names}: name one, as in `{origin}/{example}`")]
     Arrays {
         /// The archive.
         origin: String,

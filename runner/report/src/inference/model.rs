@@ -108,7 +108,7 @@ impl TrainedModel {
                 Err(not_shared("a part of the parameters stays on each device"))
             }
             found => {
-                let reason = format!("it has {found} parameters, where the model has {count}");
+                let reason = format!("it has {found} parameters, but the model has {count}");
                 Err(damaged(&dir.path().join("model.safetensors"), reason).into())
             }
         }
@@ -165,8 +165,8 @@ impl TrainedModel {
     pub fn parameters(&self) -> Result<&[f32], InferenceError> {
         match self.is_hidden_layer() {
             true => Err(InferenceError::NoPrediction(
-                "the layer that the devices share predicts nothing by itself, as the head above it \
-                 stays on each device; `--device K` uses the head of device K",
+                "the shared layer predicts nothing by itself, as the head above it stays on each \
+                 device; `--device K` uses the head of device K",
             )),
             false => Ok(&self.parameters),
         }

@@ -103,7 +103,7 @@ impl<'a> QuantisedModel<'a> {
             None => "Ranges of 8 bits follow from the bounds of the features: no data were read"
                 .to_owned(),
             Some(rows) => format!(
-                "Ranges of 8 bits are those of {rows} calibration rows: no epsilon covers them, so \
+                "Ranges of 8 bits come from {rows} calibration rows: no epsilon covers them, so \
                  they must be public"
             ),
         }

@@ -21,13 +21,10 @@ const FIELDS: [(&str, &str); 27] = [
     ("kind", "kind of figure"),
     ("is_upper_bound", "proved"),
     ("epsilon_low", "the true ε is at least"),
-    (
-        "epsilon_replace_one",
-        "ε where data of a device are replaced",
-    ),
+    ("epsilon_replace_one", "ε if a device's data are replaced"),
     ("epsilon_outsiders", "ε against outsiders"),
     ("epsilon_planned", "ε of all planned rounds"),
-    ("planned_is_upper_bound", "that is proved"),
+    ("planned_is_upper_bound", "planned ε proved"),
     ("unit", "protects"),
     ("adjacency", "neighbouring federations"),
     ("trust", "trust model"),
@@ -37,7 +34,7 @@ const FIELDS: [(&str, &str); 27] = [
     ("max_participations", "maximum participations of a device"),
     (
         "staleness",
-        "windows after that of its model in which an update counts",
+        "windows after its model's in which an update counts",
     ),
     ("rounds", "rounds T"),
     ("rounds_planned", "planned rounds"),
@@ -65,9 +62,9 @@ pub(super) fn section_of(input: &ReportInput) -> String {
         let accountant = statement.accountant.name();
         let summary = match (index, statement.subject) {
             (0, _) => format!("The statement in full ({accountant})"),
-            (_, Subject::Updates | Subject::Answers) => format!("The same by {accountant}"),
+            (_, Subject::Updates | Subject::Answers) => format!("The statement by {accountant}"),
             (_, Subject::CorrelationMatrices) => {
-                format!("Of correlation matrices, in full ({accountant})")
+                format!("Correlation matrices, in full ({accountant})")
             }
         };
         let fields = fields(statement);
@@ -77,7 +74,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
             _ => details(&summary, &(paragraph(&statement.in_words()) + &fields)),
         });
     }
-    section("What was spent", &content)
+    section("Privacy accounting", &content)
 }
 
 /// Returns a table with one row per accountant.
@@ -210,13 +207,13 @@ fn words(key: &str, value: &Value) -> String {
 fn meaning(word: &str) -> String {
     let meaning = match word {
         "add-remove" => "one device takes part or not",
-        "replace-one" => "what is protected is replaced by anything else of its kind",
+        "replace-one" => "the protected unit is replaced by any other of its kind",
         "device" => "everything that one device holds",
         "example" => "one example of one device",
         "central" => "the server adds the noise and keeps updates and cohorts to itself",
         "local" => "each device adds all of its own noise",
         "uniform" => "a fixed number of devices, without replacement",
-        "poisson" => "each device by itself, with the same probability",
+        "poisson" => "each device independently, with the same probability",
         "full" => "every device in every round",
         "unsampled" => "no random choice is claimed",
         _ => return word.to_owned(),

@@ -23,10 +23,10 @@ use smolfed_release::provenance::Provenance;
 const MAX_BARS: usize = 64;
 
 /// The meaning of an estimate and of its interval.
-const MEANING: &str = "Devices answered these questions about samples of their own, and each \
-    answer was released with noise. An estimate has this noise in it. Its interval covers the \
-    released noise and the spread over devices, and it holds with the stated confidence by \
-    itself, not together with all others. Every device has the same weight.";
+const MEANING: &str = "Devices answered these questions about their own samples, and each answer \
+    was released with noise. An estimate includes this noise. Its interval covers the released \
+    noise and the spread over devices, and each interval holds individually with the stated \
+    confidence, not all of them jointly. Every device has the same weight.";
 
 /// Returns the section, which is empty for a run without answers.
 pub(super) fn section_of(input: &ReportInput) -> String {
@@ -90,8 +90,8 @@ impl AnswerPage<'_> {
             ("devices", Column::Number),
             ("after round", Column::Number),
         ];
-        let caption = "The newest answer to each question. Devices are those that answered, as \
-                       an estimate with its interval. Of shares the largest is shown.";
+        let caption = "The newest answer to each question. Devices are those that answered, as an \
+                       estimate with its interval. Of several shares, the largest is shown.";
         let content = table("figures", &head, &rows.collect::<Vec<_>>());
         self.figure("The newest answers", caption, &content)
     }
@@ -175,10 +175,9 @@ impl AnswerPage<'_> {
             QuestionKind::Confusion => {
                 let classes = Classes::of(answer)?;
                 let caption = format!(
-                    "Shares of all samples in percent, with noise, after round {round}. A row has \
-                     the samples of a class, a column those that were predicted as it. The \
-                     darker, the larger the share of the class. Intervals have a confidence of \
-                     {confidence}."
+                    "Shares of all samples in percent, with noise, after round {round}. Rows are \
+                     true classes, and columns are predicted ones. Darker cells have a larger \
+                     share of the class. Intervals have a confidence of {confidence}."
                 );
                 let content = self.confusion(&classes);
                 Some(self.figure(&format!("{name}: classes"), &caption, &content))

@@ -30,12 +30,12 @@ fn figures(assessment: &FinalAssessment) -> String {
     let head = [("figure", Column::Words), ("value", Column::Number)];
     let caption = match (&assessment.figures.values, &assessment.figures.classes) {
         (Some(_), _) => {
-            "R² is the share of the variance that is explained; a model that is worse than \
-             predicting always the mean of these samples has less than 0."
+            "R² is the share of the variance that is explained. It is below 0 for a model that is \
+             worse than always predicting the mean of these samples."
         }
         (None, Some(_)) => {
-            "Macro F1 is the mean of the F1 scores of all classes, each counting the same, so that \
-             rare classes count as much as frequent ones."
+            "Macro F1 is the unweighted mean of the F1 scores of all classes, so rare classes \
+             count as much as frequent ones."
         }
         (None, None) => "",
     };
@@ -54,14 +54,14 @@ fn confusion(assessment: &FinalAssessment, classes: &ClassFigures, names: &[Stri
     let is_whole = classes.confusion.len() <= MAX_CLASSES;
     let (title, caption, content) = match is_whole {
         true => (
-            "Which class was taken for which?",
-            "A row has the samples of a class, a column those that were predicted as it; the \
-             diagonal is right. The darker, the larger the share of the class.",
+            "Confusion matrix",
+            "Rows are true classes, and columns are predicted ones. The diagonal is correct. \
+             Darker cells have a larger share of the class.",
             matrix(classes, name),
         ),
         false => (
-            "What is confused most often?",
-            "The wrong predictions that occur most often.",
+            "Most frequent confusions",
+            "The most frequent wrong predictions.",
             most_frequent(classes, name),
         ),
     };

@@ -50,7 +50,7 @@ pub fn render(input: &Comparison) -> String {
     );
     let notes: String = input.notes.iter().map(|note| paragraph(note)).collect();
     let differences = match input.differences.as_slice() {
-        [] | [_] => paragraph("Nothing: these are runs of the same experiment."),
+        [] | [_] => paragraph("None: these are runs of the same experiment."),
         rows => plain_table("settings", rows),
     };
     let panels: Vec<String> = input.panels.iter().map(figure).collect();
@@ -71,7 +71,7 @@ pub fn render(input: &Comparison) -> String {
             &(plain_table("figures", &input.figures) + &notes),
         ),
         section("Curves", &grid(&panels)),
-        section("What differs in the configuration", &differences),
+        section("Differences in the configuration", &differences),
         section("The privacy statements", &statements),
         format!("<footer>{badge}</footer>\n"),
     ];
@@ -135,7 +135,7 @@ mod tests {
         assert!(!page.contains("<b>") && page.contains("&lt;b&gt;"));
         for words in [
             "<code>pld</code>",
-            "Nothing: these",
+            "None: these",
             "simulation only</span>",
             "No privacy",
         ] {

@@ -72,9 +72,9 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
                 .map(|(family, tone, stds)| curve(*family, *tone, stds)),
         )),
         Figure {
-            title: "The same of the family in use",
-            caption: "Noise is added to combinations of several rounds, so that much of it cancels \
-                      in their sum.",
+            title: "Noise of the family in use",
+            caption: "Noise is added to combinations of several rounds, so much of it cancels in \
+                      their sum.",
             origin: Provenance::Public,
             caption_beside: false,
         }

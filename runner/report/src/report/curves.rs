@@ -215,14 +215,11 @@ pub(super) fn epsilon(input: &ReportInput) -> Option<String> {
     let statement = input.statements.first();
     let is_bound = statement.is_some_and(|of| of.is_upper_bound() || of.is_bound_of_schedule());
     let spent = match is_bound {
-        true => {
-            "What all rounds up to this one have spent together: a bound if the schedule was fixed \
-             beforehand."
-        }
-        false => "What all rounds up to this one have spent together.",
+        true => "Total spent by all rounds so far: a bound if the schedule was fixed beforehand.",
+        false => "Total spent by all rounds so far.",
     };
     let caption = match limit {
-        Some(_) => format!("{spent} No round starts that would exceed the limit."),
+        Some(_) => format!("{spent} A round that would exceed the limit does not start."),
         None => spent.to_owned(),
     };
     let figure = Figure {

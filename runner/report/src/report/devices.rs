@@ -80,7 +80,7 @@ fn distribution(report: &DeviceReport) -> String {
     let figure = Figure {
         title: "How are devices served?",
         caption: "Each curve sorts the devices by their figure on the samples that they hold out; \
-                  its label has the mean. A flat curve means equal service.",
+                  its label shows the mean. A flat curve means equal service.",
         origin: Provenance::SimulationOnly,
         caption_beside: false,
     };
@@ -124,7 +124,7 @@ fn figures(report: &DeviceReport) -> String {
         ("spread", Column::Number),
     ];
     let caption = format!(
-        "{} devices. The mean counts each device once, \"by samples\" as often as it has \
+        "{} devices. The mean counts each device once, and \"by samples\" weights it by its \
          samples; 10th, median and 90th are percentiles; spread is the standard deviation over \
          devices.",
         report.devices.len()
@@ -148,7 +148,7 @@ fn gains(report: &DeviceReport) -> Option<String> {
         return None;
     }
     let plot = Plot {
-        title: "What devices gain".to_owned(),
+        title: "Gains of devices".to_owned(),
         description: "Gain of each device from its personal model, in ascending order.".to_owned(),
         x_label: "devices, %".to_owned(),
         y_label: if report.is_error {
@@ -165,12 +165,12 @@ fn gains(report: &DeviceReport) -> Option<String> {
         None => (
             "Who gains from a personal model?",
             "Above zero the personal (or fine-tuned) model is better than the other one; the label \
-             has the share of such devices.",
+             shows the share of such devices.",
         ),
         Some(_) => (
             "Who gains from the encoder?",
             "Above zero the head on the encoder is better than the same model without it; the \
-             label has the share of such devices.",
+             label shows the share of such devices.",
         ),
     };
     let figure = Figure {

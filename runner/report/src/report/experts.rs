@@ -20,22 +20,22 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
     }
     let weights = Figure {
         title: "Weights of filters",
-        caption: "What the model of each round is mixed from: filters of all steps so far, judged \
-                  by what is released next. \"none\" is their plain sum.",
+        caption: "The mixture behind the model of each round: filters of all steps so far, judged \
+                  by the next release. \"none\" is their plain sum.",
         origin: Provenance::Released,
         caption_beside: false,
     };
     let evidence = Figure {
         title: "Evidence for filters",
-        caption: "By how many standard deviations of its noise the sum of all releases rates each \
-                  filter above the one that a run begins with. It takes two to change.",
+        caption: "Evidence of all releases for each filter over the initial one, in standard \
+                  deviations of its noise. A change takes two.",
         origin: Provenance::Released,
         caption_beside: false,
     };
     let kept = Figure {
         title: "Kept by the filters",
-        caption: "The length of what is mixed, as a share of that of the plain sum of the steps, \
-                  for each tensor of weights.",
+        caption: "The length of the mixture as a share of the length of the plain sum of the \
+                  steps, for each weight tensor.",
         origin: Provenance::Released,
         caption_beside: false,
     };

@@ -12,8 +12,8 @@ use smolfed_release::provenance::Provenance;
 pub(super) fn section_of(input: &ReportInput) -> String {
     let heading = "Signal and noise";
     let Some(spectrum) = &input.spectrum else {
-        let reason = "There is no spectrum: it is taken of the last round, which this run has not \
-                      reached.";
+        let reason = "There is no spectrum: it is computed for the last round, which this run has \
+                      not reached.";
         return section(heading, &paragraph(reason));
     };
     let denoised = if input.config.server.smoothing_factor > 0.0 {

@@ -26,9 +26,9 @@ pub fn roc_plot(attacks: &[Attack]) -> Plot {
     };
     Plot {
         title: "Membership inference".to_owned(),
-        description: "Hit rate over false-alarm rate of the threshold attack on the loss; beside \
-                      each name the area under its curve. Simulation only: on private samples of \
-                      devices."
+        description: "Hit rate over false-alarm rate of the threshold attack on the loss; next to \
+                      each name is the area under its curve. Simulation only: on private samples \
+                      of devices."
             .to_owned(),
         x_label: "false-alarm rate".to_owned(),
         y_label: "hit rate".to_owned(),

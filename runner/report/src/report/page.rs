@@ -26,13 +26,13 @@ pub(super) const fn badge(origin: Provenance) -> &'static str {
 }
 
 /// The meaning of [`BADGE`].
-pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data without noise. \
-    A simulation can show them; a federation of real devices has none of them, and they must not \
+pub(super) const BADGE_MEANING: &str = "Figures with this mark read private data without noise. A \
+    simulation can show them. A federation of real devices does not have them, and they must not \
     be published about one.";
 
 /// The meaning of a page for the public.
-const PUBLIC_MEANING: &str = "This page is for the public: it has only what the privacy statement \
-    covers. Figures on private samples and the sizes of secret cohorts are left out.";
+const PUBLIC_MEANING: &str = "This page is for the public: it shows only figures covered by the \
+    privacy statement. Figures on private samples and the sizes of secret cohorts are left out.";
 
 /// Returns a whole page with this title around its content. The page fetches nothing, and tells the
 /// browser to refuse anything external.

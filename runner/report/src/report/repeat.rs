@@ -8,8 +8,8 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     let content = match input.config.run_seed() {
         Some(_) => commands(input),
         None => paragraph(
-            "Nobody can: a private selection chose this run, and its randomness came from the \
-             operating system and was not kept. smolfed report . writes this page again.",
+            "This run cannot be repeated: a private selection chose it, and its randomness came \
+             from the operating system and was not kept. smolfed report . writes this page again.",
         ),
     };
     let config = match input.config.to_toml() {
@@ -43,7 +43,7 @@ fn commands(input: &ReportInput) -> String {
     );
     let explanation = format!(
         "In the directory of this page, with smolfed {}. The result does not depend on {}the \
-         number of threads. Whoever knows the seed can subtract the noise: a known seed is for \
+         number of threads. Anyone who knows the seed can subtract the noise: a known seed is for \
          simulations only.",
         env!("CARGO_PKG_VERSION"),
         if is_portable { "the machine or " } else { "" }

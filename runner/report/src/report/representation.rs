@@ -24,7 +24,7 @@ pub(super) fn section_of(input: &ReportInput) -> String {
     if figures.is_empty() {
         return String::new();
     }
-    section("What the encoder sees", &grid(&figures))
+    section("Representations", &grid(&figures))
 }
 
 /// Plots the samples in the plane of the two principal axes, by class.
@@ -78,9 +78,9 @@ fn spectrum(picture: &Picture) -> Option<String> {
     let in_use = picture.eigenvalues.iter();
     let in_use = in_use.filter(|value| **value > IN_USE * largest).count();
     let caption = format!(
-        "Of the mean of z zᵀ over samples, z their representations; {in_use} of {} are above a \
-         hundredth of the largest. Values near zero mean collapse: directions that carry nothing. \
-         Values below 10⁻⁸ of the largest are drawn at that level.",
+        "Eigenvalues of the mean of z zᵀ over samples with representations z; {in_use} of {} are \
+         above a hundredth of the largest. Values near zero mean collapse: directions that carry \
+         no information. Values below 10⁻⁸ of the largest are drawn at that level.",
         picture.eigenvalues.len()
     );
     let figure = Figure {

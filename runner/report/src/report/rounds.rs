@@ -44,7 +44,7 @@ pub(super) fn table_of(input: &ReportInput) -> String {
             ))
         });
     details(
-        "The same in figures",
+        "The curves in figures",
         &(table("rounds", &head, &rows) + &meaning),
     )
 }
@@ -126,10 +126,7 @@ pub(super) fn left_out(input: &ReportInput) -> String {
     }
     let heading = "Devices left out";
     if reasons.is_empty() {
-        return section(
-            heading,
-            &paragraph("None: every device that was drawn trained."),
-        );
+        return section(heading, &paragraph("None: every drawn device trained."));
     }
     let rows: Vec<Vec<String>> = reasons
         .into_iter()
@@ -147,8 +144,8 @@ pub(super) fn left_out(input: &ReportInput) -> String {
         ("in rounds", Column::Number),
     ];
     let content = format!(
-        "<p>A device that was drawn and left out counts as an update of zero: it changes neither \
-         the average&#39;s denominator nor the accounting. {BADGE}</p>\n{}",
+        "<p>A drawn device that was left out counts as an update of zero: it changes neither the \
+         average&#39;s denominator nor the accounting. {BADGE}</p>\n{}",
         table("reasons", &head, &rows)
     );
     section(heading, &content)

@@ -71,7 +71,7 @@ fn a_public_page_has_only_what_epsilon_covers() {
         "Nearest neighbours",
         "Norms of the updates",
         "How are devices served?",
-        "What the model gives away",
+        "Information leakage",
         "validation",
         "How to repeat this run",
         "config.toml",
@@ -237,7 +237,7 @@ fn a_complete_run_has_every_section() {
         "Spectrum of the averaged update",
         "Weights as images",
         "clip norm",
-        "every device that was drawn trained",
+        "every drawn device trained",
         "smolfed run config.toml",
         "smoothing_factor",
     ];
@@ -336,10 +336,10 @@ fn the_final_model_is_shown_with_its_confusions() {
     let mut input = complete(5);
     let html = page(&input);
     assert!(html.contains("The final model on test samples") && html.contains("F1 (macro)"));
-    assert!(html.contains("Which class was taken for which?"));
+    assert!(html.contains("Confusion matrix"));
     let classes = input.assessment.as_mut().unwrap().figures.classes.as_mut();
     classes.unwrap().confusion = vec![vec![1; 40]; 40];
-    assert!(page(&input).contains("What is confused most often?"));
+    assert!(page(&input).contains("Most frequent confusions"));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn an_encoder_is_evaluated_by_its_representations() {
     for record in &mut input.records {
         record.simulation_only = SimulationOnly::default();
     }
-    assert!(!page(&input).contains("What the encoder sees"));
+    assert!(!page(&input).contains("Representations"));
 }
 
 #[test]

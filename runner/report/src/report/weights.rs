@@ -18,7 +18,7 @@ const MAX_BARS: usize = 40;
 
 /// Returns the section. Weights are released, so they need no badge.
 pub(super) fn section_of(input: &ReportInput) -> String {
-    let heading = "What the model learned";
+    let heading = "Learned weights";
     let Some(model) = input.model.as_ref().filter(|model| model.features > 0) else {
         let reason = match input.audience {
             Audience::Owner => "There is no model yet: it is written when the run ends or stops.",
@@ -104,7 +104,7 @@ fn images(model: &ModelFile, height: usize, width: usize) -> String {
 /// Returns the meaning of the weights' colours.
 const fn colours(model: &ModelFile) -> &'static str {
     match model.hidden {
-        Some(_) => "Orange: a larger input raises what the unit gives; blue: it lowers it.",
+        Some(_) => "Orange: a larger input raises the unit's output; blue: it lowers it.",
         None => "Orange: a larger input speaks for the class; blue: against it.",
     }
 }
@@ -126,7 +126,7 @@ fn heat_map(model: &ModelFile) -> String {
     content.push_str("</tbody></table>\n");
     content.push_str(&key(full));
     let caption = format!(
-        "One row an output, one column for each of its {} inputs in their order. {}{}",
+        "One row for each output, one column for each of its {} inputs in their order. {}{}",
         model.features,
         colours(model),
         left_off(model)

@@ -46,9 +46,9 @@ fn over_windows(records: &[RoundRecord], ages: usize, origin: Provenance) -> Str
     });
     let figure = Figure {
         title: "Updates by age",
-        caption: "Updates that counted in each window. Age 0 is an update of the model of the same \
-                  window, age 1 one of the window before. Dashed: participations that were spent \
-                  without an update that counts.",
+        caption: "Counted updates in each window. Age 0 is an update of the model of the same \
+                  window, age 1 of the previous one. Dashed: participations spent without a \
+                  counted update.",
         origin,
         caption_beside: false,
     };
@@ -99,8 +99,8 @@ fn all(totals: &WindowTally, origin: Provenance) -> String {
         ("share", Column::Number),
     ];
     let caption = format!(
-        "Wasted participations: {} of {}, {}. They were spent without an update that counts: it \
-         came too late, or was lost.",
+        "Wasted participations: {} of {}, {}. They were spent without a counted update: it came \
+         too late, or was lost.",
         grouped(totals.wasted),
         grouped(totals.arrived() + totals.wasted),
         wasted_in_words(totals)

@@ -12,7 +12,7 @@ pub enum RunsError {
     #[error(transparent)]
     RunDir(#[from] RunDirError),
     /// There is no folder to search for runs.
-    #[error("{path} is no folder: give one that has run directories in it, or below it")]
+    #[error("{path} is not a folder: give one that has run directories in it, or below it")]
     NoFolder {
         /// The given path.
         path: String,

@@ -116,9 +116,10 @@ impl Document<'_> {
                 false => "",
             };
             lines.push(format!(
-                "Correlation matrices: what all of a device's together tell of one example of it, \
-                 {at_most}to everybody else who knows the encoder of each round (replace-one; each \
-                 device adds its own noise). It is no statement about the encoder."
+                "Correlation matrices: information about one example of a device in all of its \
+                 matrices together, {at_most}for everybody else who knows the encoder of each \
+                 round (replace-one; each device adds its own noise). This is not a statement \
+                 about the encoder."
             ));
             lines.push(render(&table));
         }
@@ -133,7 +134,7 @@ impl Document<'_> {
         lines.extend(meaning(self.summaries));
         if self.sweep.seeds.len() > 1 {
             lines.push(
-                "These were simulations with known seeds: who knows a seed can subtract the \
+                "These were simulations with known seeds: anyone who knows a seed can subtract the \
                  noise. The figures hold for runs with secret randomness."
                     .to_owned(),
             );
@@ -351,7 +352,7 @@ fn meaning(summaries: &Summaries) -> Vec<String> {
         );
     } else if statements().any(|statement| !statement.is_upper_bound()) {
         lines.push(
-            "\"epsilon\" is what the named accountant says; where that is no proof, the column \
+            "\"epsilon\" is the named accountant's figure. Where it is not proved, the column \
              \"upper bound\" has the epsilon that is proved for the same noise."
                 .to_owned(),
         );

@@ -188,7 +188,7 @@ impl Sweep {
         let layout = layout.map_err(|(key, reason)| refuse(key, reason))?;
         if layout.columns.is_some() && !raw.also.is_empty() {
             let reason =
-                "further figures need a table of rows alone: leave `sweep.columns` out".to_owned();
+                "further figures need a table with only rows: leave `sweep.columns` out".to_owned();
             return Err(refuse("sweep.also", reason));
         }
         let raw_seeds = seeds.map_or(raw.seeds, RawSeeds::Count);
@@ -333,7 +333,7 @@ fn chosen(raw: &RawSweep, dimensions: &[Dimension]) -> Result<Vec<usize>, (&'sta
         found.ok_or_else(|| {
             (
                 "sweep.choose",
-                format!("has \"{name}\", which the grid has not"),
+                format!("has \"{name}\", which the grid does not have"),
             )
         })
     };
@@ -366,7 +366,7 @@ fn candidates(raw: &RawSweep, cells: &[Dimension]) -> Result<Option<Vec<Cell>>, 
     let of_cells = keys(cells);
     for key in keys(&drawn) {
         let reason = if of_cells.iter().any(|other| overlap(&key, other)) {
-            "is set by the grid or a variant of the sweep as well: leave it to one of them"
+            "is also set by the grid or a variant of the sweep: leave it to one of them"
         } else if overlap(&key, "data") || overlap(&key, "features") {
             "cannot be selected: all trials are on the same data"
         } else if overlap(&key, "privacy.selection") {
@@ -440,9 +440,7 @@ fn dimensions(
             .flat_map(|l| &l.settings)
             .any(|(other, _)| *other == key)
         {
-            return Err(wrong(
-                "is set by a variant as well: leave it to one of them",
-            ));
+            return Err(wrong("is also set by a variant: leave it to one of them"));
         }
         let dimension = Dimension::of_key(&key, &values);
         unique(&dimension).map_err(|label| wrong(&format!("has {label} twice")))?;
@@ -515,7 +513,7 @@ fn numbers(seeds: RawSeeds, base: &Table) -> Result<Vec<u64>, String> {
     let mut known = HashSet::new();
     match seeds.iter().find(|seed| !known.insert(**seed)) {
         Some(seed) => Err(format!("has {seed} twice")),
-        None if seeds.is_empty() => Err("names no seed: give at least one".to_owned()),
+        None if seeds.is_empty() => Err("has no seeds: give at least one".to_owned()),
         None => Ok(seeds),
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn select(
     let is_interrupted = !seeded && secret::path(out).exists();
     if out.exists() && !is_interrupted {
         return Err(format!(
-            "{} is there already: choose another --out; a second selection costs epsilon again",
+            "{} already exists: choose another --out; a second selection costs epsilon again",
             out.display()
         ));
     }
@@ -127,8 +127,8 @@ fn experiments(candidates: &[Config], federation: &Federation) -> Result<Vec<Exp
         true => Ok(experiments),
         false => Err(
             "the candidates of `sweep.private` differ in rounds, cohorts, noise, delta or \
-             `privacy.selection`, and so in what the selection costs: compare them in selections \
-             of their own, by `sweep.grid`"
+             `privacy.selection`, and so in the cost of the selection: compare them in separate \
+             selections, with `sweep.grid`"
                 .to_owned(),
         ),
     }

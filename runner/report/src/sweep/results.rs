@@ -157,8 +157,8 @@ impl Results {
                 return Err(RunDirError::Foreign {
                     path: path.display().to_string(),
                     reason: format!(
-                        "line {number} is of experiment {}, this one is {experiment}; choose \
-                         another --out, or start over with --fresh",
+                        "line {number} belongs to experiment {}, but this one is {experiment}; \
+                         choose another --out, or start over with --fresh",
                         record.experiment
                     ),
                 });
@@ -354,8 +354,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         Results::fresh(dir.path()).add(record(1, 7)).unwrap();
         let error = Results::open(dir.path(), "xyz").unwrap_err().to_string();
-        let expected = "line 1 is of experiment abc, this one is xyz; choose another --out, or \
-                        start over with --fresh";
+        let expected = "line 1 belongs to experiment abc, but this one is xyz; choose another \
+                        --out, or start over with --fresh";
         assert!(error.ends_with(expected), "{error}");
     }
 

@@ -124,7 +124,7 @@ impl Summaries {
         };
         let Some(first) = records().next() else {
             let reason = refusals.first().map(|refusal| refusal.reason.clone());
-            let reason = reason.unwrap_or_else(|| "none was started".to_owned());
+            let reason = reason.unwrap_or_else(|| "none were started".to_owned());
             return Err(SweepError::NothingRuns { reason });
         };
         let is_known = |metric: &Metric| records().any(|run| run.figure(*metric).is_some());

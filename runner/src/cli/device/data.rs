@@ -30,7 +30,7 @@ pub(super) fn as_it_is(path: &Path, label: &str) -> Result<DeviceSamples, CliErr
         .into());
     }
     let Targets::Values(targets) = data.targets() else {
-        return Err(refused(path, "its targets are no numbers").into());
+        return Err(refused(path, "its targets are not numbers").into());
     };
     Ok(DeviceSamples {
         features: data.features().to_vec(),

@@ -86,7 +86,7 @@ impl Watcher for Progress {
                 let advice = match why {
                     WhyRefused::HANDSHAKE => ": start the device with `--x25519`",
                     WhyRefused::Shape => {
-                        ": its log names both models, and a process trains in `f32` alone"
+                        ": its log names both models, and a process trains only in `f32`"
                     }
                     _ => "",
                 };
@@ -95,10 +95,10 @@ impl Watcher for Progress {
                 ));
             }
             Event::Resumed { round } => self.print_if_few(|| {
-                format!("device {device}: goes on with its update of round {round}")
+                format!("device {device}: continues with its update of round {round}")
             }),
             Event::NotHeld => self.print(format!(
-                "device {device}: its update cannot be kept beside the ledger: a restart loses it"
+                "device {device}: its update cannot be kept next to the ledger: a restart loses it"
             )),
             Event::Refused(_) | Event::Idle => {}
         }

@@ -17,8 +17,8 @@ use smolfed_release::ledger::{self, Ledger};
 
 /// Compute the epsilon of a number of rounds with every accountant that applies.
 ///
-/// Below the table, prints the privacy statement for the tightest proved bound: the protected unit,
-/// the adversary, the assumptions, and bounds on any attack.
+/// Below the table, the command prints the privacy statement for the tightest proved bound: the
+/// protected unit, the adversary, the assumptions, and bounds on any attack.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -49,7 +49,7 @@ pub(in crate::cli) struct Args {
     /// Recompute the privacy.json of a run, and compare it with the file.
     ///
     /// The command uses the ledger and the configuration of the run. It also needs the data of the
-    /// run, which are part of the run's name.
+    /// run, because their checksum is part of the run's name.
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "ledger", "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]
@@ -96,7 +96,7 @@ pub(in crate::cli) fn run(
             if !parsed.has_rounds || !parsed.has_cohort {
                 return Err(CliError::Usage(
                     "the releases are not specified: give --rounds, and --cohort or \
-                     --sampling-rate where devices are drawn"
+                     --sampling-rate if devices are drawn"
                         .to_owned(),
                 ));
             }

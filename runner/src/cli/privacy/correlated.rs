@@ -30,8 +30,8 @@ pub(super) struct CorrelatedArgs {
     /// its model. A device takes part in at most ceil(rounds / (B + S)) windows.
     #[arg(long, value_name = "S")]
     staleness: Option<u32>,
-    /// Use this family of noise strategies, for correlated [default: the family with the least
-    /// rmse].
+    /// Use this family of noise strategies, for correlated [default: the family with the lowest
+    /// RMSE].
     ///
     /// The families are identity, tree, square-root, square-root-banded, banded-optimal-mean and
     /// banded-optimal-max. Without the flag, all are compared.
@@ -63,8 +63,8 @@ impl CorrelatedArgs {
     ) -> Result<Setting, CliError> {
         if self.staleness.is_some() && sampling_rate.is_some() {
             return Err(CliError::Usage(
-                "--staleness is for devices that come when they wake, and not for those that are \
-                 drawn: leave --sampling block-cyclic out"
+                "--staleness is for devices that connect when they wake, not for drawn devices: \
+                 leave --sampling block-cyclic out"
                     .to_owned(),
             ));
         }

@@ -269,7 +269,7 @@ impl Document {
         };
         let of_attacks = match self.statement.is_upper_bound() {
             true => "No attack has a smaller false-negative rate at any false-positive rate than",
-            false => "What would bound the false-negative rates of all attacks if it were proved:",
+            false => "If it were proved, this would bound the false-negative rates of all attacks:",
         };
         let trade_off = Plot {
             title: "Trade-off of the best attack".to_owned(),

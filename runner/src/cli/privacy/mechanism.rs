@@ -44,9 +44,9 @@ pub(super) enum Kind {
     Gaussian,
     /// FedSC's correlation matrices. The clip norm is mu/|D|.
     CorrelationMatrix,
-    /// Discrete Gaussian noise that is correlated over the rounds of a run, for fleets without
-    /// sampling. Needs --rounds, --separation and --participations. With --sampling block-cyclic,
-    /// devices are sampled from --separation parts, which take turns.
+    /// Discrete Gaussian noise, correlated over the rounds of a run, for fleets without sampling.
+    /// Needs --rounds, --separation and --participations. With --sampling block-cyclic, the
+    /// devices are split into --separation parts that take turns, and sampled from one part.
     Correlated,
 }
 
@@ -120,13 +120,13 @@ pub(super) struct MechanismArgs {
             .range(i64::from(*BITS.start())..=i64::from(*BITS.end()))
     )]
     grid_bits: u8,
-    /// Use the accountant of this name, or all.
+    /// Use only this accountant, one of those listed in docs/accounting.md, or all.
     #[arg(long, value_name = "NAME", default_value = "all")]
     accountant: String,
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     pub(super) json: bool,
-    /// Draw the trade-off curve and epsilon over the rounds into this SVG file.
+    /// Plot the trade-off curve, and epsilon over the rounds, in this SVG file.
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<std::path::PathBuf>,
 }
@@ -285,8 +285,8 @@ impl MechanismArgs {
         {
             return Err(usage(
                 "--sampling does not apply to --mechanism correlated, unless it is block-cyclic: \
-                 nothing is assumed of who takes part (--cohort or --sampling-rate are for the \
-                 comparison with Poisson sampling)",
+                 the noise makes no assumption about which devices take part (--cohort or \
+                 --sampling-rate are for the comparison with Poisson sampling)",
             ));
         }
         if self.max_participations.is_some() {
@@ -417,8 +417,8 @@ fn refused(error: CohortError) -> CliError {
         }
         CohortError::Number { part, reason, .. } => bad(flag(part))(reason),
         CohortError::LargerThanPart { part, value, most } => CliError::Usage(format!(
-            "{} is {value}: it must be at most {most}, as each round draws from one of as many \
-             parts of the devices as --separation says",
+            "{} is {value}: it must be at most {most}, as each round draws from one of the \
+             --separation parts of the devices",
             flag(part)
         )),
     }

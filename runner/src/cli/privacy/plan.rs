@@ -38,7 +38,7 @@ pub(in crate::cli) struct Args {
     /// Only correlated noise has a plan without a target, for noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]
     epsilon: Option<f64>,
-    /// Print the standard error caused by the noise as well, for answers to questions.
+    /// Include the standard error that the noise causes in answers to questions.
     #[arg(long, conflicts_with = "mechanism")]
     answers: bool,
     #[command(flatten)]
@@ -72,8 +72,8 @@ impl Unknown {
             (true, false, true) => Ok(Self::Rounds),
             (true, true, false) => Ok(Self::Cohort),
             (true, true, true) => Err(CliError::Usage(
-                "nothing is left to compute: leave out --noise-multiplier, --rounds or \
-                 --cohort, or use `smolfed account`"
+                "nothing is left to compute: leave out --noise-multiplier, --rounds or --cohort, \
+                 or use `smolfed account`"
                     .to_owned(),
             )),
             _ => Err(CliError::Usage(
@@ -219,7 +219,7 @@ fn standard_error(event: &PrivacyEvent) -> f64 {
 
 fn error_in_words(error: f64) -> String {
     format!(
-        "\nEach answer has a standard error of {} by noise: of a mean or a share of one half, over \
+        "\nNoise gives each answer a standard error of {}, for a mean or a share of one half over \
          a cohort whose devices all answer.",
         significant(error, 3)
     )

@@ -86,7 +86,7 @@ fn disagreement(found: &Verification) -> Option<String> {
         text.unwrap_or_else(|| "missing".to_owned())
     };
     Some(format!(
-        "`{}` of statement {} in privacy.json is {}, where the ledger and the configuration give \
+        "`{}` of statement {} in privacy.json is {}, but the ledger and the configuration give \
          {}{more}",
         first.key,
         first.statement + 1,

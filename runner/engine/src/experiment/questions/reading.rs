@@ -77,7 +77,7 @@ fn bins(table: &QuestionConfig, of: &Dimensions) -> Result<Bins, ExperimentError
         None => {
             return Err(ExperimentError::Missing {
                 key: "questions.edges",
-                purpose: "they separate the bins by which values are counted",
+                purpose: "they separate the bins in which values are counted",
             });
         }
         Some(edges) => edges,
@@ -114,7 +114,7 @@ fn refused(table: &QuestionConfig, of: &Dimensions, error: QuestionError) -> Exp
         QuestionError::Edges => (
             "questions.edges",
             format!("{:?}", table.edges.as_deref().unwrap_or_default()),
-            "1 to 16 finite numbers that increase".to_owned(),
+            "1 to 16 increasing finite numbers".to_owned(),
         ),
         QuestionError::Bounds => (
             "questions.bounds",

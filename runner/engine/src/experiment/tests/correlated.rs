@@ -323,7 +323,8 @@ fn a_stopped_run_whose_devices_are_drawn_in_turn_has_the_figure_of_its_plan() {
     let words = whole[0].in_words();
     for part in [
         "split into 5 parts, which are fixed beforehand, may be public and take turns",
-        "drawn independently with probability 0.5, in secret, so that nobody learns who was drawn",
+        "drawn independently with probability 0.5, in secret, so nobody learns which devices were \
+         drawn",
         "sensitivity to one round of a device",
     ] {
         assert!(words.contains(part), "{words}");

@@ -262,23 +262,22 @@ fn notes(setup: &Setup<'_>, kind: Kind) -> Vec<String> {
     let mut notes = Vec::new();
     match kind {
         Kind::CentralSc => notes.push(
-            "All samples were in one place: nothing of this is federated, and nothing protects \
-             them.",
+            "All samples were in one place: nothing was federated, and nothing protects them.",
         ),
         Kind::Fedsc | Kind::FedavgSc if !is_protected => notes.push(
             "The encoder is not protected: devices send their updates without noise, as in the \
-             paper. How many samples a device has is public.",
+             paper. The number of samples of a device is public.",
         ),
         Kind::Fedsc => {
             notes.push(
-                "This is about the encoder. A device's correlation matrices steer the updates of \
-                 all others: what they tell of a whole device is counted here, with the noise \
-                 that they have. What they tell of one example has a statement of its own.",
+                "This statement is about the encoder. A device's correlation matrices steer the \
+                 updates of all others: their information about a whole device is counted here, \
+                 with their noise. Their information about one example has its own statement.",
             );
             if setup.sampling.adjacency() == Adjacency::AddRemove {
                 notes.push(
-                    "Which devices send matrices is not hidden: epsilon bounds how well a \
-                     device's updates and matrices can be told from zeros.",
+                    "The set of devices that send matrices is not hidden: epsilon bounds how well \
+                     a device's updates and matrices can be distinguished from zeros.",
                 );
             }
             if counts_on_secret_cohort(setup) {

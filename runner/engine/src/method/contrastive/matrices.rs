@@ -36,7 +36,7 @@ pub struct Sent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MatrixError {
     /// Wrong size.
-    #[error("correlation matrix: {found} numbers, where the encoder's width needs {expected}")]
+    #[error("correlation matrix: {found} numbers, but the encoder's width needs {expected}")]
     Length {
         /// Expected numbers of a packed matrix.
         expected: usize,

@@ -14,10 +14,10 @@ use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, earlier, of_unit, release_of_all};
 
 /// Requirements of real devices.
-const OF_RECORD: &str = "A real device holds to this even if its coordinator does not: it sends no \
-                         matrix with less noise than its provisioning record asks for, where \
-                         `smolfed provision` writes this noise less a millionth, and it sends at \
-                         most as many matrices as its budget has participations.";
+const OF_RECORD: &str = "A real device enforces this even if its coordinator does not: it sends no \
+                         matrix with less noise than its provisioning record requires (`smolfed \
+                         provision` writes this noise minus a millionth), and at most one matrix \
+                         for each participation of its budget.";
 
 /// Default δ of the matrices.
 const DEFAULT_DELTA: f64 = 1e-5;
@@ -109,8 +109,8 @@ fn matrix_notes(plan: &PrivacyPlan, federation: &Federation) -> Vec<String> {
         ),
     };
     let mut notes = vec![
-        "This is about the correlation matrices alone and says nothing about the encoder, which \
-         has a statement of its own. How many samples a device has is public."
+        "This statement is only about the correlation matrices, not about the encoder, which has \
+         its own statement. The number of samples of a device is public."
             .to_owned(),
         noise,
     ];

@@ -242,7 +242,7 @@ impl States {
             self.read_row(index)?;
         }
         if digest != Some(self.digest()) {
-            return Err(self.damaged("they are not those that the checkpoint was made with"));
+            return Err(self.damaged("they do not belong to the checkpoint"));
         }
         Ok(count)
     }
@@ -305,7 +305,7 @@ impl States {
         let number = |at: usize| header.get(at..at + 4).and_then(|b| b.try_into().ok());
         let number = |at: usize| number(at).map_or(0, u32::from_le_bytes);
         if header.get(..8) != Some(MAGIC) {
-            return Err(self.damaged("it does not begin as such a file does"));
+            return Err(self.damaged("it does not begin like such a file"));
         }
         let name = header.get(20..20 + (number(16) as usize).min(LONGEST_NAME));
         Ok(Header {
@@ -334,7 +334,7 @@ impl States {
         self.read_at(&mut head, start)?;
         let (device, check) = split(head);
         if crc32fast::hash(&device.to_le_bytes()) != check {
-            return Err(self.damaged(&format!("row {index} names no device")));
+            return Err(self.damaged(&format!("row {index} does not name a device")));
         }
         let row = Row {
             index,
@@ -523,7 +523,7 @@ impl States {
         self.file
             .read_exact_at(bytes, at)
             .map_err(|source| match source.kind() {
-                std::io::ErrorKind::UnexpectedEof => self.damaged("it is cut short"),
+                std::io::ErrorKind::UnexpectedEof => self.damaged("it is truncated"),
                 _ => io(&self.path, source),
             })
     }

@@ -20,7 +20,7 @@ pub(super) struct RawWindow {
 pub(super) enum WindowError {
     #[error("`window`: {0}")]
     Recipe(#[from] DataConfigError),
-    #[error("the features of `window` are not those that `columns` name")]
+    #[error("the features of `window` do not match `columns`")]
     Features,
 }
 

@@ -74,11 +74,11 @@ fn the_refusal_of_a_state_says_what_differs() {
         ("a-b-0.1.0-8-fast16", "the start of the run differs"),
         (
             "a-b-0.1.0-7-fast16-own",
-            "it was trained without a denoiser",
+            "it was trained without a program's denoiser",
         ),
         (
             "a-b-0.1.0-7-fast8",
-            "\"fast\" trained with vectors of 16 numbers, and this processor has 8",
+            "\"fast\" trained with vectors of 16 numbers, but this processor has 8",
         ),
     ] {
         let error = load(&bytes, run, 3).unwrap_err().to_string();
@@ -101,8 +101,8 @@ fn a_state_of_another_version_of_the_format_is_refused_by_its_number() {
             assert!(matches!(error, RunDirError::Version { .. }), "{error:?}");
             let reason = format!(
                 "state.safetensors was written by another version of smolfed: its format has \
-                 version {version}, and this version reads 2; run the experiment anew in another \
-                 directory"
+                 version {version}, but this smolfed reads version 2; run the experiment again in \
+                 another directory"
             );
             assert!(error.to_string().ends_with(&reason), "{error}");
         }
@@ -133,12 +133,16 @@ fn a_state_with_numbers_that_cannot_be_is_refused() {
     }
     let whole = state().encode("abc").unwrap();
     for (from, to, reason) in [
-        ("\"round\":\"7\"", "\"round\":\"x\"", "`round` is no number"),
+        (
+            "\"round\":\"7\"",
+            "\"round\":\"x\"",
+            "`round` is not a number",
+        ),
         ("\"round\":\"7\"", "\"rouns\":\"7\"", "it has no `round`"),
         (
             "\"clip_norm\":\"0.1\"",
             "\"clip_norm\":\"-.1\"",
-            "no clip norm",
+            "not a clip norm",
         ),
         ("\"parameters\"", "\"parameterz\"", "it has no `parameters`"),
     ] {

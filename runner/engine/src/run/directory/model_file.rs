@@ -97,7 +97,7 @@ pub(super) fn encode(
         rest = after;
     }
     if file.tensors.is_empty() || !rest.is_empty() {
-        return Err("the model has another number of parameters".to_owned());
+        return Err("the model has a different number of parameters".to_owned());
     }
     let meaning = Meaning {
         model: match layout.is_encoder {
@@ -151,7 +151,7 @@ impl ModelFile {
         let mut tensors = names().filter_map(|name| Some((file.tensors.get(&name)?, name)));
         let (weights, name) = tensors.next().ok_or("it has no `weights`")?;
         let [outputs, row @ ..] = &weights.shape[..] else {
-            return Err("`weights` is no matrix".to_owned());
+            return Err("`weights` is not a matrix".to_owned());
         };
         let (outputs, features) = (*outputs, row.iter().product());
         let meaning = match file.entries.get(METADATA) {

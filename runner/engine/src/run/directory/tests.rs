@@ -252,7 +252,7 @@ fn records_out_of_order_are_refused() {
     metrics.append(&record(2)).unwrap();
     let error = dir.metrics(2).unwrap_err();
     assert!(
-        error.to_string().contains("line 2 is of round 2"),
+        error.to_string().contains("line 2 belongs to round 2"),
         "{error}"
     );
 }

@@ -107,7 +107,7 @@ pub(in crate::transport) fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, OptionsError> {
     let bytes = read(flag, path)?;
     let found: Result<Vec<_>, PemError> = CertificateDer::pem_slice_iter(&bytes).collect();
-    let found = found.map_err(|_| wrong(flag, path, "it is damaged: not PEM throughout"))?;
+    let found = found.map_err(|_| wrong(flag, path, "it is damaged: not entirely PEM"))?;
     if found.is_empty() {
         let expected = "expected a PEM file, in which `-----BEGIN CERTIFICATE-----` begins a \
                         certificate";
@@ -122,13 +122,13 @@ fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, OptionsError> {
         let is_encrypted = bytes.windows(9).any(|part| part == b"ENCRYPTED");
         let what = match error {
             PemError::NoItemsFound if is_encrypted => {
-                "it is encrypted, and nobody types its passphrase: decrypt it with `openssl pkey`, \
-                 into a file that its owner alone may read"
+                "it is encrypted, and its passphrase cannot be entered: decrypt it with `openssl \
+                 pkey`, into a file that only its owner may read"
             }
             PemError::NoItemsFound => {
                 "expected a PEM file, in which `-----BEGIN PRIVATE KEY-----` begins the key"
             }
-            _ => "it is damaged: not PEM throughout",
+            _ => "it is damaged: not entirely PEM",
         };
         wrong(KEY, path, what)
     })

@@ -154,7 +154,7 @@ impl Side {
         } else if call != own {
             tracing::warn!(
                 reason = "another call",
-                "mqtt:{}: another coordinator calls there: each fleet needs a prefix of its own, \
+                "mqtt:{}: another coordinator uses this address: each fleet needs its own prefix, \
                  as in mqtt:HOST:PORT/PREFIX",
                 self.topics
             );

@@ -54,7 +54,7 @@ fn certificate(why: &CertificateError, host: &str, authorities: &Authorities) ->
         // The second one: another authority of the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => authorities.refusal(),
         CertificateError::NotValidForName => {
-            format!("its certificate is for another name than {host}")
+            format!("its certificate is for a name other than {host}")
         }
         CertificateError::NotValidForNameContext { presented, .. } => {
             // Each name comes as `DnsName("coordinator.example")`.
@@ -77,7 +77,7 @@ fn certificate(why: &CertificateError, host: &str, authorities: &Authorities) ->
             day(*not_before)
         ),
         other if is_of_authority(other) => {
-            "its certificate is that of an authority and not of a server: make one with \
+            "its certificate belongs to an authority, not a server: make one with \
              basicConstraints=CA:FALSE"
                 .to_owned()
         }

@@ -279,7 +279,7 @@ fn in_order(
             origin: origin.to_owned(),
             expected,
             found: places.len(),
-            hint: ", in this order; `--label` and `--id` name columns that are none",
+            hint: ", in this order; `--label` and `--id` name other columns",
         }),
     }
 }

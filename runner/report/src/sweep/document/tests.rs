@@ -51,16 +51,16 @@ Data: `source = \"digits\", devices = 40, samples_per_device = 5, test = 0.2`.
 Unit of privacy: one device; adjacency: replace-one; trust: central; sampling: uniform at rate \
 0.25 of 40 devices over 2 rounds; delta = 1.000e-3.
 
-\"epsilon\" is what the named accountant says; where that is no proof, the column \"upper bound\" \
+\"epsilon\" is the named accountant's figure. Where it is not proved, the column \"upper bound\" \
 has the epsilon that is proved for the same noise.
 
 Common to all.
 
-3 configurations on the same devices share each seed, and so its noise: whoever has their results \
-together can subtract it.
+3 configurations on the same devices share each seed, and so its noise: anyone who has the results \
+of several can subtract it.
 
-These were simulations with known seeds: who knows a seed can subtract the noise. The figures hold \
-for runs with secret randomness.
+These were simulations with known seeds: anyone who knows a seed can subtract the noise. The \
+figures hold for runs with secret randomness.
 
 No figure for 2, 0 (seed 5 and 1 more): infeasible: too little noise.
 "

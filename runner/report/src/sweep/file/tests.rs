@@ -115,7 +115,7 @@ fn what_cannot_be_is_refused_by_name() {
             "[sweep]\nsed = 1",
             "unknown key `sed`; did you mean `seeds`?",
         ),
-        ("[sweep]\nseeds = 0", "`sweep.seeds` names no seed"),
+        ("[sweep]\nseeds = 0", "`sweep.seeds` has no seeds"),
         ("[sweep]\nseeds = [1, 2, 1]", "`sweep.seeds` has 1 twice"),
         (
             "[sweep]\nseeds = \"many\"",
@@ -158,7 +158,7 @@ fn what_cannot_be_is_refused_by_name() {
         ),
         (
             "[[sweep.variants]]\nlabel = \"a\"\nset = { rounds = 3 }\n[sweep.grid]\nrounds = [1]",
-            "`sweep.grid.rounds` is set by a variant as well",
+            "`sweep.grid.rounds` is also set by a variant",
         ),
     ];
     for (table, expected) in cases {

@@ -53,7 +53,7 @@ pub(super) fn root(
     match known {
         Ok(text) => read(&text, &fingerprint).ok_or_else(|| {
             format!(
-                "{} is of an interrupted selection among other candidates or on other data: \
+                "{} belongs to an interrupted selection among other candidates or on other data: \
                  repeat that one, or choose another --out",
                 path.display()
             )

@@ -150,7 +150,7 @@ fn the_chosen_run_has_the_largest_of_the_noisy_scores_and_nothing_else_remains()
 
     // A second selection would cost the same again.
     let again = select(&configs, &federation, &out).err().unwrap();
-    assert!(again.contains("is there already"), "{again}");
+    assert!(again.contains("already exists"), "{again}");
 }
 
 /// A choice by the accuracy without noise costs more than is charged. Here the two choices differ:
@@ -463,7 +463,7 @@ fn secret_randomness_is_in_no_file_and_the_run_can_be_read_but_not_repeated() {
     assert!(verification.agrees(), "{verification:?}");
     report::write(&dir).unwrap();
     let html = std::fs::read_to_string(out.join("report.html")).unwrap();
-    assert!(html.contains("Nobody can: a private selection chose this run"));
+    assert!(html.contains("This run cannot be repeated: a private selection"));
     assert!(!html.contains("bit for bit"));
 
     let experiment = Experiment::new(config, &federation).unwrap();
