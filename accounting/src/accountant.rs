@@ -53,9 +53,8 @@ impl Accountant {
     /// Returns ε at `delta` of the composition of `events`.
     ///
     /// An empty list, or events without rounds, cost nothing. A release without noise has an
-    /// infinite ε. Cost: milliseconds with [`Pld`](Self::Pld) and
-    /// [`UniformProfile`](Self::UniformProfile), whose answers are cached for the process; less
-    /// with most others.
+    /// infinite ε. [`Pld`](Self::Pld) and [`UniformProfile`](Self::UniformProfile) take
+    /// milliseconds, and their answers are cached for the process. Most others take less.
     ///
     /// # Errors
     /// [`AccountingError::Refused`] for events that this accountant does not cover, with the

@@ -7,7 +7,7 @@
 use crate::gdp;
 use crate::params::{Delta, Epsilon};
 
-/// Halvings of the bracket; enough for every digit of an f64.
+/// Halvings of the bracket, enough for every digit of an f64.
 const BISECTIONS: u32 = 120;
 
 /// Returns the smallest noise std over sensitivity for which one Gaussian release is (ε, δ)-DP,

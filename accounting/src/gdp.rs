@@ -12,7 +12,7 @@
 use crate::normal;
 use crate::params::Delta;
 
-/// Halvings of the search for ε; 200 exhaust the digits of an f64 from any bracket.
+/// Halvings of the search for ε. 200 exhaust the digits of an f64 from any bracket.
 const BISECTIONS: u32 = 200;
 
 /// The error of ln δ, besides the rounding of its arguments.

@@ -10,7 +10,7 @@ pub(crate) fn file(name: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Returns the rows of one table; dots separate nested keys.
+/// Returns the rows of one table. Dots separate nested keys.
 pub(crate) fn rows(name: &str, table: &str) -> Vec<Value> {
     let file = file(name);
     let rows = table

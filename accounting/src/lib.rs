@@ -42,7 +42,7 @@
 //!
 //! | module | claim |
 //! | --- | --- |
-//! | [`pld`]: privacy loss distributions | upper and lower bounds; Poisson sampling or none |
+//! | [`pld`]: privacy loss distributions | upper and lower bounds, with Poisson sampling or none |
 //! | [`uniform_profile`]: sampling without replacement | upper and lower bounds |
 //! | [`rdp`]: Rényi differential privacy | upper bounds, for every sampling scheme |
 //! | [`gdp`]: Gaussian differential privacy | exact without sampling, else an approximation |

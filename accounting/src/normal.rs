@@ -2,7 +2,8 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 
-/// Below this argument `erfc` itself is accurate enough; above it the continued fraction converges.
+/// Below this argument, `erfc` itself is accurate enough. Above it, the continued fraction
+/// converges.
 const FRACTION_FROM: f64 = 3.0;
 /// Terms of the continued fraction, which is accurate to 1e-16 at 3.
 const FRACTION_TERMS: u32 = 60;

@@ -237,7 +237,7 @@ pub enum DeltaSpec {
     Number(Delta),
     /// `1/N^power`, N the device count.
     PowerOfDevices {
-        /// The exponent p of 1/N^p; 1 for `1/N`.
+        /// The exponent p of 1/N^p, which is 1 for `1/N`.
         power: f64,
     },
 }

@@ -1,7 +1,7 @@
 //! Privacy loss distributions: ε and δ of composed rounds to a fraction of a percent, proved.
 //!
-//! The privacy loss of one output x is L = ln(P(x)/Q(x)), P and Q its distributions on two
-//! neighbouring federations; δ(ε) = E_P[(1 - e^(ε - L))₊]. The losses of rounds add, so the
+//! The privacy loss of one output x is L = ln(P(x)/Q(x)), where P and Q are its distributions on
+//! two neighbouring federations, and δ(ε) = E_P[(1 - e^(ε - L))₊]. The losses of rounds add, so the
 //! distribution of their sum gives δ(ε) of a whole run without the slack of Rényi orders.
 //!
 //! **Why the figures are bounds.**
@@ -29,7 +29,7 @@
 //! separate pair: `pld/pair.rs`.
 //!
 //! A single sampled round has a closed form: `δ(ε) = τ·δ_Gauss(ε')` with `e^ε = 1 + τ(e^ε' - 1)`
-//! (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8; removing a device attains it).
+//! (Balle, Barthe, Gaboardi 2018, arXiv:1807.01647, Theorem 8). Removing a device attains it.
 //!
 //! Uniform sampling is refused. Its worst pair is not known to be worst when composed with itself,
 //! and for some mechanisms it is not (Lebeda, Regehr, Kamath, Steinke 2024, arXiv:2405.20769).
@@ -60,7 +60,7 @@ use kinds::{Kinds, Relation};
 
 /// Returns a bracket of ε at `delta` for Gaussian and Poisson-sampled exposures.
 ///
-/// Cost: milliseconds; grows with about the square root of the number of rounds.
+/// The cost is milliseconds, and grows with about the square root of the number of rounds.
 ///
 /// # Errors
 /// [`PldError`] for uniform exposures, for releases without noise, and outside the range in which

@@ -8,7 +8,7 @@
 //! Source: Liang et al. 2020 (arXiv:2005.00218), Section 4 and Appendices A, B.
 //!
 //! **Planning aids, not certificates.** Theorem 1 inserts a real α into a bound proved for
-//! integers; Eq. 21 in the proof of Lemma 3 is false for noise multipliers above 1.497 (the lemma
+//! integers. Eq. 21 in the proof of Lemma 3 is false for noise multipliers above 1.497 (the lemma
 //! itself held in 2 320 numerical checks). Certify the resulting noise with the `rdp` accountant,
 //! which finds it 1.3 to 1.8 times larger than needed.
 
@@ -227,8 +227,8 @@ impl TheoremSetting {
     }
 
     fn search_integer_orders(&self, epsilon: f64) -> Option<Candidate> {
-        // From (1 - λ) ε (α - 1) = ln(1/δ); λ > 0 bounds α from below, λ < 1 always holds. Past
-        // 512 the condition α - 1 ≤ (2/3) x ln(1/τ(1+x)) needs τ below e^-500.
+        // From (1 - λ) ε (α - 1) = ln(1/δ). λ > 0 bounds α from below, and λ < 1 always holds. Past
+        // 512, the condition α - 1 ≤ (2/3) x ln(1/τ(1+x)) needs τ below e^-500.
         let lambdas = (2..=512)
             .map(|order| 1.0 + self.delta.get().ln() / (epsilon * (f64::from(order) - 1.0)));
         self.best_of(epsilon, lambdas.filter(|lambda| *lambda > 0.0))

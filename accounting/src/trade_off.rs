@@ -5,7 +5,7 @@
 //!
 //! Under (ε, δ) every test with false-positive rate a has a false-negative rate of at least
 //! `f(a) = max(0, 1 - δ - e^ε a, e^-ε (1 - δ - a))`.
-//! Source: Wasserman, Zhou 2010 (arXiv:0811.2501); Dong, Roth, Su 2022, Proposition 3.
+//! Sources: Wasserman, Zhou 2010 (arXiv:0811.2501), and Dong, Roth, Su 2022, Proposition 3.
 
 use crate::accountant::Estimate;
 use crate::event::{Exposure, PrivacyEvent};
@@ -30,7 +30,7 @@ struct Guarantee {
 }
 
 impl TradeOff {
-    /// Creates the curve of one (`epsilon`, `delta`); `epsilon` at least 0, infinity allowed.
+    /// Creates the curve of one (`epsilon`, `delta`). `epsilon` is at least 0, and may be infinite.
     #[must_use]
     pub fn new(epsilon: f64, delta: Delta) -> Self {
         Self {

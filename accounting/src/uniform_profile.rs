@@ -29,14 +29,14 @@
 //!
 //! **Users with several devices.** Of a user's k devices, X are in a cohort, P(X = c) = h(c), and
 //! all of them are replaced. With cohorts drawn in the same way except for the user, let P_c and
-//! Q_c be the outputs given X = c on the two federations; P_0 = Q_0. P_c is within 2cL of Q_c, and
+//! Q_c be the outputs given X = c on the two federations: P_0 = Q_0. P_c is within 2cL of Q_c, and
 //! of P_0 as well, if c other devices replace the user's: each pair is the same mixture of
 //! Gaussians at most that far apart. For t = e^ε ≥ 1 and any v_c ≥ 0 that sum to t - 1,
 //! `P - tQ = Σ_{c≥1} (h(c) P_c - t h(c) Q_c - v_c h(0) P_0)`, so by joint convexity
 //! `δ(ε) ≤ Σ h(c) δ_c(ln s_c)` with `s_c = t + v_c h(0)/h(c)` and δ_c the Gaussian's profile at
 //! sensitivity c. At the smallest bound the derivatives of all terms are equal: there is one output
 //! a with s_c = e^(μ_c a - μ_c²/2), μ_c = c/ν, except that s_c = t if this is below t. The bound is
-//! jointly convex in t and v, so its minimum over v is convex in t; and with
+//! jointly convex in t and v, so its minimum over v is convex in t. With
 //! `h'(1+) = -h(0) Φ(-μ_1/2) - Σ h(c) Φ(-μ_c/2)` its slopes at 1 are in order. It is therefore the
 //! profile of a pair, mirrored below 1 and composed as above. For k = 1 it is the bound above. If
 //! no s_c is at its end, which is usual, it is the profile of the mixture of N(c, ν²) with weights

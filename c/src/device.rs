@@ -224,12 +224,12 @@ unsafe fn enter<'a>(device: *mut sf_device) -> Result<&'a sf_device, sf_status> 
     }
 }
 
-/// Whether the flag was set before; it is afterwards.
+/// Sets the flag, and returns whether it was set before.
 fn is_taken(is_busy: &AtomicBool) -> bool {
     #[cfg(target_has_atomic = "8")]
     let was_busy = is_busy.swap(true, Ordering::Acquire);
     // A Cortex-M0 and an RV32IMC have one processor and no exchange. An interrupt between these two
-    // instructions has its call done before it returns; threads must not share a device there.
+    // instructions has its call done before it returns. Threads must not share a device there.
     #[cfg(not(target_has_atomic = "8"))]
     let was_busy = {
         let was_busy = is_busy.load(Ordering::Acquire);

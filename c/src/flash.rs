@@ -42,7 +42,7 @@ impl Flash {
 }
 
 impl Flash {
-    /// The bytes of the blocks; 0 of flash that 32 bits do not address. It divides 32 bits: a
+    /// The bytes of the blocks, or 0 for flash that 32 bits do not address. It divides 32 bits: a
     /// division of 64 takes 900 bytes on an Arm.
     fn slot_bytes(&self) -> usize {
         let (page, pages) = (self.0.page_bytes.max(1), self.0.pages);
@@ -67,7 +67,7 @@ impl Flash {
     fn begin_write(&self, offset: u32, bytes: &[u8]) -> Result<i32, Failed> {
         let (flash, at) = (&self.0, self.place(offset));
         let write = flash.write.ok_or(Failed)?;
-        // SAFETY: as for `begin_read`; this one reads as many bytes there.
+        // SAFETY: as for `begin_read`. This one reads as many bytes there.
         Ok(unsafe { write(flash.context, at, bytes.as_ptr(), bytes.len()) })
     }
 
@@ -96,7 +96,7 @@ impl Flash {
         let (Some(poll), SF_FLASH_PENDING) = (self.0.poll, begun) else {
             return done(begun);
         };
-        // SAFETY: as for `begin_read`; this one has no pointers but the context.
+        // SAFETY: as for `begin_read`. This one has no pointers but the context.
         let ask = || unsafe { poll(self.0.context) };
         done(
             core::future::poll_fn(|_| match ask() {

@@ -44,6 +44,6 @@ pub(crate) trait Kind: 'static {
     /// A target of this type.
     fn target(target: Target) -> Option<Self::Target>;
 
-    /// The class of a prediction; 0 of a value.
+    /// The class of a prediction, or 0 for a value.
     fn class(prediction: Self::Target) -> u16;
 }

@@ -45,7 +45,7 @@ impl Layout {
         Self(piece())
     }
 
-    /// Bytes in all; `None` if they are more than there can be.
+    /// The total bytes, or `None` if there cannot be that many.
     pub(crate) fn bytes(self) -> Option<usize> {
         self.0?.checked_next_multiple_of(ALIGN)
     }

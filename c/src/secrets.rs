@@ -85,7 +85,7 @@ mod in_element {
         ) -> Result<(), ElementFault> {
             let (element, from, to) = (&self.0, slot(from), slot(to));
             let expand_into = element.expand_into.ok_or(ElementFault)?;
-            // SAFETY: as for `expand`; this one writes nothing.
+            // SAFETY: as for `expand`. This one writes nothing.
             done(unsafe { expand_into(element.context, from, info.as_ptr(), info.len(), to) })
         }
     }

@@ -66,7 +66,7 @@ fn start(kind: &Kind) -> (Board, *mut sf_device, Peer) {
     (board, device, Peer::new(kind))
 }
 
-/// Opens a session, and plays rounds; the frames for the device.
+/// Opens a session, and plays rounds. Returns the frames for the device.
 fn play(device: *mut sf_device, peer: &mut Peer, rounds: u32) -> Vec<u8> {
     // SAFETY: an open device.
     unsafe {

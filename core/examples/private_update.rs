@@ -1,4 +1,4 @@
-//! A device's part of a round: train, clip, quantise, add noise, frame; and the same round again.
+//! A device's part of a round: train, clip, quantise, add noise, frame. Then the same round again.
 //!
 //! `cargo run -p smolfed-core --example private_update`
 
@@ -27,7 +27,7 @@ const LIMITS: Limits = Limits {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let samples = SampleSlice::new(&[0.9, 0.1, 0.0, 0.2, 0.1, 0.8, 0.1, 0.3], &[0, 1], 4)?;
 
-    // From the coordinator: round, model and settings; the noise std is twice the clip norm.
+    // From the coordinator: round, model and settings. The noise std is twice the clip norm.
     let (round, global) = (7, [0.0; Model::PARAMETERS]);
     let clip_norm = ClipNorm::new(0.3)?;
     let settings = LocalTraining::new(LearningRate::new(0.5)?, clip_norm).with_epochs(5);

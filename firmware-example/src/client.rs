@@ -71,7 +71,7 @@ pub fn run_regression<F: NorFlash, K: BlockingStore>(
 }
 
 /// Bytes of RAM besides the vectors and the samples: variables and the deepest call
-/// (`docs/targets.md`: at most 2,000 bytes; with `x25519` 4,700 on RV32IMC, before rounds ran in
+/// (`docs/targets.md`: at most 2,000 bytes, or 4,700 with `x25519` on RV32IMC, before rounds ran in
 /// pieces), with some margin.
 const RESERVE: usize = if cfg!(feature = "x25519") { 11 } else { 8 } << 9;
 

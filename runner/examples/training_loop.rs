@@ -14,7 +14,7 @@ use smolfed::run;
 use smolfed::source::Simulated;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Any experiment file does; this is the built-in one, with less privacy and fewer rounds.
+    // Any experiment file works. This is the built-in one, with less privacy and fewer rounds.
     let overrides = ["rounds=12".parse()?, "privacy.epsilon=4".parse()?];
     let config = Config::parse(DEFAULT, "the built-in experiment", &overrides)?;
     let (experiment, federation) = run::prepare(config, &DataFolders::of_experiment(None))?;

@@ -92,8 +92,8 @@ enum Command {
 }
 
 impl Cli {
-    /// Parses the command line. Exits if it asks for help or is wrong; of several ranks, the first
-    /// says so.
+    /// Parses the command line. Exits if it asks for help or is wrong. Of several ranks, the first
+    /// one reports this.
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::try_parse().unwrap_or_else(|error| match Launch::is_to_print() {

@@ -24,7 +24,7 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// What the environment of this process says; `None` if no launcher started it.
+    /// The launch described by this process's environment, or `None` if no launcher started it.
     #[must_use]
     pub fn of_this_process() -> Option<Self> {
         Self::of(|name| std::env::var(name).ok())

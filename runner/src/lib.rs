@@ -26,16 +26,16 @@
 //! | [`data`] | [`smolfed_data`] | sources, splits, partitions |
 //! | [`release`] | [`smolfed_release`] | the privacy path, plans, statements, the ledger |
 //! | [`config`], [`experiment`] | [`smolfed_engine`] | the experiment file, and its validation |
-//! | [`method`], [`task`] | [`smolfed_engine`] | what devices train; the model |
+//! | [`method`], [`task`] | [`smolfed_engine`] | what devices train, and the model |
 //! | [`arithmetic`] | [`smolfed_engine`] | how simulated devices calculate |
-//! | [`source`], [`server`] | [`smolfed_engine`] | where devices are; the server's step |
-//! | [`round`], [`run`] | [`smolfed_engine`] | a round; a run |
+//! | [`source`], [`server`] | [`smolfed_engine`] | where devices are, and the server's step |
+//! | [`round`], [`run`] | [`smolfed_engine`] | a round, and a run |
 //! | [`evaluation`], [`representation`] | [`smolfed_engine`] | how good models and encoders are |
 //! | [`audit`] | [`smolfed_engine`] | attacks on the real round |
 //! | [`fleet`] | [`smolfed_fleet`] | real devices: coordinator, helper, transports |
-//! | [`report`], [`runs`], [`sweep`] | [`smolfed_report`] | pages about runs; many runs |
+//! | [`report`], [`runs`], [`sweep`] | [`smolfed_report`] | pages about runs, and many runs |
 //! | [`inference`] | [`smolfed_report`] | models in use |
-//! | [`subject`] | | what a name or a path leads to |
+//! | [`subject`] | | the object at a name or a path |
 //! | [`starter`], [`proposal`] | | an experiment file for some data |
 //! | [`cost`] | | the cost of a round to one device |
 //! | [`device_recipe`] | | the features of an experiment, for firmware |

@@ -1,7 +1,7 @@
 //! Ranks over MPI: the only code that knows it. MPICH or Open MPI, through the crate `mpi`.
 //!
-//! Lengths of MPI are C `int`s; what is longer travels in pieces. A rank that dies ends the job:
-//! that is what MPI does by default, and what is on the disk by then is a run that can be resumed.
+//! Lengths of MPI are C `int`s, so longer messages travel in pieces. A rank that dies ends the job,
+//! which is MPI's default. The files on disk at that point are a run that can be resumed.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ impl Communicator for World {
     fn sum(&self, values: &mut [i64]) {
         let world = self.meet();
         let root = world.process_at_rank(0);
-        // Sums of unsigned integers wrap around in C; those of signed ones are undefined.
+        // In C, sums of unsigned integers wrap around. Overflow of signed ones is undefined.
         let own: Vec<u64> = values.iter().map(|value| value.cast_unsigned()).collect();
         let mut sums = vec![0u64; if self.rank == 0 { own.len() } else { 0 }];
         let length = PIECE / size_of::<u64>();
@@ -172,9 +172,9 @@ impl Communicator for World {
     }
 }
 
-/// Waits until `attempt` succeeds. MPI's calls keep a processor busy while they wait; this gives it
-/// to others, such as ranks that still train: it sleeps for a sixteenth of the time that it has
-/// waited.
+/// Waits until `attempt` succeeds. MPI's calls keep a processor busy while they wait. This function
+/// gives it to others, such as ranks that still train: it sleeps for a sixteenth of the time that
+/// it has waited.
 fn wait<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

@@ -357,7 +357,7 @@ impl Lines {
         self.0.push('\n');
     }
 
-    /// Whose rows are whose; returns what to know of that.
+    /// Assigns rows to devices. Returns notes about the assignment.
     fn devices(&mut self, profile: &Profile, suggestion: &Suggestion) -> Vec<String> {
         let Some(column) = &suggestion.device_column else {
             let wanted = profile.rows / ROWS_PER_DEVICE;

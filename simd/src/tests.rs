@@ -18,7 +18,7 @@ use crate::apart::Part;
 use crate::kernels::{LocalUpdate, Scores};
 use crate::{Kernels, Rows, Steps, distil};
 
-/// Returns the instruction sets available on this machine: SSE2, AVX2, AVX-512; NEON.
+/// Returns the instruction sets available on this machine: SSE2, AVX2 and AVX-512, or NEON.
 fn widths() -> Vec<Arch> {
     let mut widths = vec![Arch::Scalar, Arch::new()];
     #[cfg(target_arch = "x86_64")]

@@ -21,7 +21,7 @@
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
 //!
-//! Where rustup has the library of a target, plain cargo builds; otherwise Debian's toolchain
+//! Where rustup has the library of a target, plain cargo builds. Otherwise, Debian's toolchain
 //! builds that library from its sources, and a message says so.
 
 use std::path::Path;

@@ -11,7 +11,7 @@ pub(super) const MIN_NOISE: f64 = 1e-3;
 pub(super) const MAX_NOISE: f64 = 1e7;
 /// Upper limit of the search for a number of rounds.
 pub(super) const MAX_ROUNDS: u64 = 1_000_000_000;
-/// Steps of the root finder; bisection alone would need 60 for every digit.
+/// Steps of the root finder. Bisection alone would need 60 for every digit.
 const STEPS: u32 = 100;
 
 /// Returns the largest integer in `first..=last` whose `gap` is at most 0, or `None` if the gap of

@@ -157,7 +157,7 @@ impl Kinds {
 /// The design parameters of a lattice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Aim {
-    /// The tilt; chosen for δ if `None`.
+    /// The tilt. If `None`, it is chosen for δ.
     pub tilt: Option<f64>,
     /// Width of the bracket, relative to ε.
     precision: f64,

@@ -15,13 +15,13 @@
 //! - upper bound: mass above the window appears too low, so the bound on it is added to δ as if its
 //!   loss were infinite. Mass below appears too high, which only adds.
 //! - lower bound: mass above the window is only lost or, scaled by e^(λW), overestimated if it was
-//!   above ε + W; mass below is counted with weight e^(-λW), or at most e^(ΣK - λε) each. Bounds on
+//!   above ε + W. Mass below is counted with weight e^(-λW), or at most e^(ΣK - λε) each. Bounds on
 //!   both are subtracted.
 //!
 //! **Rounding.** A transform of n points by split radices has a relative error in the 2-norm of at
 //! most about 7 u log2(n), u = 2⁻⁵³ (Higham 2002, *Accuracy and Stability of Numerical Algorithms*,
 //! Theorem 24.2). `TRANSFORM_ULPS` = 8 in units of 2u, and two stages more, is above twice that. A
-//! coefficient F with error a gives F^c an error of at most c·a·(|F| + a)^(c-1); logarithm, angle
+//! coefficient F with error a gives F^c an error of at most c·a·(|F| + a)^(c-1). Logarithm, angle
 //! and exponential add a relative 4c(1 + |ln F|) units. The sum of these over all coefficients
 //! bounds the error of each mass. (The largest mass of a round, often nearly 1, is left out of the
 //! transform, so its errors count only for the rest.) The error is added to (subtracted from) every

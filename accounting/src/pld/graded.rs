@@ -9,7 +9,7 @@
 //! **Above.** A loss between two points is split between them such that its probabilities under P
 //! and under Q are unchanged, as in `pld/lattice.rs`, in each round and again after each
 //! convolution: each pair is replaced by a dominating one, so the result is an upper bound. Mass
-//! below the first point is raised to it; mass above the last has infinite loss.
+//! below the first point is raised to it. Mass above the last has infinite loss.
 //!
 //! **Below.** All outcomes of a cell are merged into one, with the sum of their probabilities under
 //! P and under Q. This is post-processing, so the result is a lower bound.

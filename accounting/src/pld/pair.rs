@@ -37,9 +37,9 @@ pub(super) enum Pair {
     /// replaced by another. Schuchardt et al. 2024 (arXiv:2403.04867), Theorem 3.8, for one device
     /// removed and one added. The reverse is its mirror image.
     Replace { rate: f64, noise: f64 },
-    /// The symmetric pair of the profile of sampling without replacement; see
-    /// [`uniform_profile`](crate::uniform_profile). Above loss 0 it equals `Remove`, below 0 it is
-    /// the mirror image, and the rest is an atom at 0.
+    /// The symmetric pair of the profile of sampling without replacement
+    /// ([`uniform_profile`](crate::uniform_profile)). Above loss 0 it equals `Remove`, below 0 it
+    /// is the mirror image, and the rest is an atom at 0.
     Profile { rate: f64, noise: f64 },
     /// The mixture against N(0, z²): a user with several devices removed. Ganesh 2024
     /// (arXiv:2401.10294).

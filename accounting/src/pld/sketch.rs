@@ -155,7 +155,7 @@ impl Sketch {
     ///
     /// Splitting a loss at a share θ between two lattice points adds a variance of h²θ(1 - θ) to
     /// it, on average h²/6, and less for losses closer to 0 than h. It raises K(λ) by λ(λ + 1)/2
-    /// times that, so ε by (λ + 1)/2; merging lowers it by half as much.
+    /// times that, so ε by (λ + 1)/2. Merging lowers it by half as much.
     fn spacing(&self, tilt: f64, error: f64) -> f64 {
         let weighted: Vec<Atom> = self
             .kinds

@@ -277,7 +277,7 @@ fn the_bulk_of_a_sampled_curve_is_sharp() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
-    /// More noise, fewer rounds, a lower rate and a larger delta never cost more; and the Rényi
+    /// More noise, fewer rounds, a lower rate and a larger delta never cost more, and the Rényi
     /// bound is never less.
     #[test]
     fn epsilon_is_monotone(

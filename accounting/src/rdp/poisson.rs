@@ -39,7 +39,7 @@ struct Node {
     x: f64,
     /// ln of step · N(x; 0, z²).
     ln_weight: f64,
-    /// u = f(x) - 1; may overflow to infinity.
+    /// u = f(x) - 1, which may overflow to infinity.
     excess: f64,
     /// ln f(x).
     ln_ratio: f64,

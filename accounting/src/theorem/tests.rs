@@ -78,7 +78,7 @@ fn the_published_noise_on_mnist_reproduces() {
             let epsilon = Epsilon::new(epsilon).unwrap();
             let found = setting.min_noise(epsilon, Orders::Real).unwrap();
             let found = 0.3 * found.noise_multiplier.get();
-            // The figures come from a grid of 10⁴ values of λ; ours may be a little lower.
+            // The figures come from a grid of 10⁴ values of λ. Ours may be a little lower.
             let ratio = found / noise_std;
             assert!(
                 ratio < 1.0002 && ratio > 0.999,

@@ -192,7 +192,7 @@ impl Peer {
     pub(crate) unsafe fn take(&mut self, device: *mut sf_device) {
         loop {
             let (mut bytes, mut count) = (std::ptr::null(), 0);
-            // SAFETY: as of this function; the bytes stay until the next call.
+            // SAFETY: as for this function. The bytes stay until the next call.
             unsafe {
                 assert_eq!(sf_outgoing(device, &raw mut bytes, &raw mut count), SF_OK);
                 if count == 0 {

@@ -70,7 +70,7 @@ fn compiler(name: &str, framework: &str) -> Option<Command> {
     Some(compiler)
 }
 
-/// Compiles a source; returns the object.
+/// Compiles a source, and returns the object.
 fn compiled(framework: &str, folder: &Path, source: &str) -> Option<PathBuf> {
     let is_c = source.ends_with(".c");
     let mut compiler = compiler(if is_c { "gcc" } else { "g++" }, framework)?;

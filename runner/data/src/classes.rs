@@ -14,7 +14,8 @@ pub struct Classes {
     /// The handling of a row whose label is not one of them.
     #[serde(rename = "unknown_labels")]
     pub unknown: UnknownLabels,
-    /// Whether the user confirms a list that was read from rows; `None` if it was not.
+    /// Whether the user confirms a list that was read from rows. `None` if it was not read from
+    /// rows.
     #[serde(rename = "classes_are_public", skip_serializing_if = "Option::is_none")]
     pub are_public: Option<bool>,
 }

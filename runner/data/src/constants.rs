@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::large;
 
-/// x ↦ (x − mean) / std; std is finite and above 0.
+/// x ↦ (x − mean) / std, where std is finite and above 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Affine {
     mean: f64,

@@ -7,7 +7,7 @@
 use rand_core::Rng;
 use smolfed_core::stream::{Purpose, Root, Stream, StreamId};
 
-/// Returns the stream for dealing and splitting; `part` names the purpose.
+/// Returns the stream for dealing and splitting. `part` names the purpose.
 pub(super) fn partition_stream(seed: u64, part: u32, device: u32) -> Stream {
     Root::from_seed(seed).stream(StreamId {
         purpose: Purpose::Partition,
@@ -16,7 +16,7 @@ pub(super) fn partition_stream(seed: u64, part: u32, device: u32) -> Stream {
     })
 }
 
-/// Returns the stream for synthetic data; `part` names the purpose.
+/// Returns the stream for synthetic data. `part` names the purpose.
 pub(super) fn synthesis_stream(seed: u64, part: u32, device: u32) -> Stream {
     Root::from_seed(seed).stream(StreamId {
         purpose: Purpose::Synthesis,
@@ -39,8 +39,8 @@ pub(super) fn below(rng: &mut impl Rng, bound: u32) -> u32 {
     }
 }
 
-/// Shuffles in place with a uniform order (Fisher and Yates; Durstenfeld 1964). At most 2³² − 1
-/// items.
+/// Shuffles at most 2³² − 1 items in place with a uniform order (Fisher and Yates, in the version
+/// of Durstenfeld 1964).
 pub(super) fn shuffle<T>(rng: &mut impl Rng, items: &mut [T]) {
     for last in (1..items.len()).rev() {
         items.swap(last, below(rng, last as u32 + 1) as usize);

@@ -1,8 +1,8 @@
 //! The folder of FEMNIST-206: 6,237 characters of 206 writers, 28 × 28 bytes, dark on white.
 //!
-//! Source: Caldas et al. 2018 (LEAF), arXiv:1812.01097; Cohen et al. 2017 (EMNIST),
-//! arXiv:1702.05373. It is a sample of FEMNIST: accuracies are not comparable with those on the
-//! full set.
+//! Sources: Caldas et al. 2018 (LEAF), arXiv:1812.01097, and Cohen et al. 2017 (EMNIST),
+//! arXiv:1702.05373. This is a sample of FEMNIST: its accuracies are not comparable with accuracies
+//! on the full set.
 
 use std::path::Path;
 

@@ -1,9 +1,9 @@
 //! IDX files, the format of MNIST: magic, dimensions, then values, all big-endian.
 //!
-//! Magic: two zero bytes, a type byte (0x08 u8, 0x09 i8, 0x0B i16, 0x0C i32, 0x0D f32, 0x0E f64)
-//! and the number of dimensions; then one u32 per dimension; then the values, last dimension
-//! fastest. Source: LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
-//! formats.
+//! The file starts with a magic number: two zero bytes, a type byte (0x08 u8, 0x09 i8, 0x0B i16,
+//! 0x0C i32, 0x0D f32, 0x0E f64) and the number of dimensions. One u32 per dimension follows, and
+//! then the values, last dimension fastest. Source: LeCun, Cortes, Burges, "The MNIST database of
+//! handwritten digits", file formats.
 
 use super::array::Array;
 

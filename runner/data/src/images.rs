@@ -3,7 +3,6 @@
 //! PNG and JPEG, as grey levels or as red, green and blue, all of one size. An image of another
 //! size is refused instead of scaled, since every scaling method gives different bits. PNG images
 //! give the same bits on every machine. JPEG images may differ by one level between machines.
-//! every machine; JPEG ones may differ by a level between machines.
 
 #[cfg(feature = "images")]
 mod decoded;

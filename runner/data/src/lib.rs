@@ -7,14 +7,14 @@
 //! | samples in memory, views of rows | [`dataset`] |
 //! | formats, pure functions over bytes | [`archive`], [`table`], [`idx`], [`npy`], [`leaf`] |
 //! | a column of a file, as features | [`mod@column`] |
-//! | arrays; folders of images | [`mod@array`]; [`images`] |
-//! | texts; windows of recordings; their features | [`text`]; [`recordings`]; [`window_features`] |
-//! | fixed features of images and numbers; their recipe | [`mod@features`]; [`recipe`] |
+//! | arrays, folders of images | [`mod@array`], [`images`] |
+//! | texts, windows of recordings, their features | [`text`], [`recordings`], [`window_features`] |
+//! | fixed features of images and numbers, their recipe | [`mod@features`], [`recipe`] |
 //! | sets that are known by name | [`catalogue`], [`digits`], `mnist`, `femnist`, [`cifar`] |
 //! | devices without files | [`synthetic`] |
 //! | training, validation and test parts | [`split`], [`held_out`] |
 //! | numbers with more digits than `f32` has | [`large`] |
-//! | missing values; scaling | [`missing`], [`scale`], [`constants`], [`scale::moments`] |
+//! | missing values, scaling | [`missing`], [`scale`], [`constants`], [`scale::moments`] |
 //! | the preparation of a row, to be repeated on others | [`preparation`] |
 //! | classes that are known beforehand | [`classes`] |
 //! | unexpected properties of a file, for its owner | `remark` |
@@ -24,7 +24,7 @@
 //! | the content of a data set | [`inspection`] |
 //! | a `[data]` table for a file | [`suggestion`] |
 //! | parts that a program was compiled without | [`missing_feature`] |
-//! | errors of parsers in plain words; suggested names | [`wording`]; [`spelling`] |
+//! | errors of parsers in plain words, suggested names | [`wording`], [`spelling`] |
 //!
 //! ```
 //! use smolfed_data::{DataConfig, DataFolders, DeviceBuffer, Federation};

@@ -49,7 +49,7 @@ pub enum ImputeError {
 /// The replacements of missing values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Imputed {
-    /// The value of each feature; `None` for a feature without gaps and without a constant.
+    /// The value of each feature, or `None` for a feature without gaps and without a constant.
     pub values: Vec<Option<f64>>,
     /// Whether rows were read to compute them.
     pub reads_rows: bool,

@@ -69,7 +69,7 @@ impl Partition {
     /// Deals the rows `training` of `data`.
     ///
     /// * Each device's rows are ascending.
-    /// * Cost: O(rows · log rows); Dirichlet with a fixed size O(rows · classes).
+    /// * Cost: O(rows · log rows), or O(rows · classes) for Dirichlet with a fixed size.
     ///
     /// # Errors
     /// [`PartitionError`] if there are too few rows, a device would be empty, or the data lack

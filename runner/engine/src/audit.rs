@@ -59,7 +59,7 @@ pub struct Finding {
     pub test: &'static str,
     /// The attacker's statistic.
     pub statistic: &'static str,
-    /// The proved lower bound; 0 if the attacker learned nothing.
+    /// The proved lower bound, or 0 if the attacker learned nothing.
     pub epsilon_low: f64,
     /// Evidence for the bound, for example "812 of 1000 guesses right".
     pub evidence: String,

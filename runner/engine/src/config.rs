@@ -49,10 +49,10 @@ pub struct Config {
     pub seed: u64,
     /// Communication rounds T.
     pub rounds: u32,
-    /// Evaluate after every so many rounds, and always after the last; 0 is the last only.
+    /// Rounds between evaluations. The last round is always evaluated. With 0, it is the only one.
     #[serde(default = "one")]
     pub evaluate_every: u32,
-    /// Data and devices; with the features of `features` once the file is read.
+    /// Data and devices, including the features of `features` once the file is read.
     pub data: DataConfig,
     /// Fixed features of the samples, in the place of `data.scale`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -83,7 +83,7 @@ denoisers! {
     SoftThreshold = "soft-threshold", "soft thresholding", SoftThreshold;
 }
 
-/// The treatment of the noisy average before the server applies it; by default none.
+/// The treatment of the noisy average before the server applies it. By default, there is none.
 #[derive(Clone, Debug, Default)]
 pub struct Denoiser(Option<Arc<dyn Denoise>>);
 

@@ -119,7 +119,7 @@ impl Experiment {
     /// Resolves a configuration for a population on which other runs have already `spent`.
     ///
     /// # Errors
-    /// As [`Self::new`]; also if no room is left for a round.
+    /// As [`Self::new`], and also if no room is left for a round.
     pub fn with_spent(
         config: Config,
         federation: &Federation,

@@ -8,7 +8,7 @@
 //! | [`suggested`] | settings that suit the sizes of a federation |
 //! | [`ranks`] | processes that share a run, and their messages |
 //! | [`combinations`] | settings that exclude each other |
-//! | [`layout`], [`denoise`] | the tensors of a model; denoisers of the noisy average |
+//! | [`layout`], [`denoise`] | the tensors of a model, and denoisers of the noisy average |
 //! | [`tables`] | the tables of an experiment file, typed |
 //! | [`task`] | the trained model |
 //! | `data_conditions` | conditions of ε from the preparation of the data |
@@ -25,7 +25,7 @@
 //! | [`run_files`] | files of a run: records, errors |
 //! | [`preprocessing`] | the information that a model needs about its inputs |
 //! | [`source`] | sources of devices: simulated, on other ranks, a recorded participation |
-//! | [`round`] | a round: draw, train, release, apply, evaluate; the state after it |
+//! | [`round`] | a round (draw, train, release, apply, evaluate), and the state after it |
 //! | [`run`] | a run with its directory |
 //! | [`audit`] | attacks on the real round |
 #![forbid(unsafe_code)]

@@ -3,7 +3,7 @@
 //! An example with a small loss is taken for a member. Non-members must have the distribution of
 //! the members, so they are other training examples and not the test file: MNIST's raises the area
 //! under the curve from .540 to .596 without any leak (docs/papers.md, Attacks).
-//! Source: Yeom et al. 2018 (arXiv:1709.01604); DP-Fed-LS, Liang et al. 2020, Section 6.4.
+//! Sources: Yeom et al. 2018 (arXiv:1709.01604), and DP-Fed-LS, Liang et al. 2020, Section 6.4.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::model::ModelError;

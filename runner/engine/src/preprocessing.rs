@@ -9,8 +9,8 @@
 //! configuration and the file's header, as in `model.safetensors`. For the rest, [`Disclosure`]
 //! gives the origin of each constant:
 //!
-//! * *declared*: in the configuration, or by the format of the data;
-//! * *released*: computed from moments that devices released under noise, which ε includes;
+//! * *declared*: in the configuration, or by the format of the data.
+//! * *released*: computed from moments that devices released under noise, which ε includes.
 //! * *measured*: computed from the devices' rows without noise. ε does not cover it, and the
 //!   statement of the run says so in the same words (`data_conditions`).
 //!
@@ -52,7 +52,7 @@ pub struct Preprocessing {
     pub personal: Option<PersonalState>,
     /// Meaning of the model's outputs.
     pub target: Target,
-    /// Lengths of the axes of a grid row, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid row, slowest first. Empty otherwise.
     pub axes: Vec<usize>,
     /// One column per value of a row, in the order of the values.
     pub columns: Vec<Column>,
@@ -60,7 +60,7 @@ pub struct Preprocessing {
     pub features: Option<FeatureRecipe>,
     /// Maximum length of a row's features. Longer ones are scaled down.
     pub norm_bound: Option<f32>,
-    /// The columns of a table whose cells become the features, in order; empty if each feature is a
+    /// The columns of a table whose cells become the features, in order. Empty if each feature is a
     /// column of numbers.
     pub cells: Vec<FeatureColumn>,
     /// The column of texts whose characters are the features, if there is one.
@@ -142,16 +142,16 @@ impl Basis {
 pub struct Disclosure {
     /// Bounds, means and deviations of the columns.
     pub scale: Basis,
-    /// The values that replace missing ones; absent if there are none.
+    /// The values that replace missing ones. Absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Basis>,
-    /// The list of classes; absent without classes.
+    /// The list of classes. Absent without classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classes: Option<Basis>,
-    /// The lists of categories; absent without columns of categories.
+    /// The lists of categories. Absent without columns of categories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub categories: Option<Basis>,
-    /// Mean and deviation of the target; absent without a value to predict.
+    /// Mean and deviation of the target. Absent without a value to predict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_scale: Option<Basis>,
     /// The sentences of the run's privacy statement about them.

@@ -6,7 +6,7 @@
 //! | [`neighbours`] | classes by nearest neighbours |
 //! | [`probe`] | classes by a linear model on top |
 //! | [`picture`] | principal components and spectrum |
-//! | [`eigen`] | eigenvalues of small symmetric matrices; the nearest correlation matrix |
+//! | [`eigen`] | eigenvalues of small symmetric matrices, and the nearest correlation matrix |
 
 pub mod eigen;
 mod moments;

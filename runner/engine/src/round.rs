@@ -117,7 +117,8 @@ impl<'a> TrainingLoop<'a> {
     /// Creates a loop that starts or resumes from `state`, and draws its random streams from
     /// `root`.
     ///
-    /// * `store`: storage for the state of the method; without one, in memory or temporary files.
+    /// * `store`: storage for the state of the method. Without one, it is in memory or temporary
+    ///   files.
     /// * `helpers`: remove the masks, instead of a simulation's helpers.
     ///
     /// # Errors

@@ -131,7 +131,7 @@ pub struct RunResult {
     pub records: Vec<RoundRecord>,
     /// The global model.
     pub model: Vec<f32>,
-    /// Privacy statements for the completed rounds; empty before the first.
+    /// Privacy statements for the completed rounds. Empty before the first one.
     pub statements: Vec<PrivacyStatement>,
     /// Spectra of the last round, or `None` if it was not reached in this session.
     pub spectrum: Option<Spectrum>,

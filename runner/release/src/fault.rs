@@ -41,9 +41,9 @@ pub enum Fault {
     NoNoiseInLastRound,
     /// The coordinates from 4,096 to 8,191 have no noise.
     NoNoiseInOneBlock,
-    /// One device adds no noise to what it sends (local trust).
+    /// One device adds no noise to its uploads (local trust).
     NoNoiseAtOneDevice,
-    /// Updates are neither clipped nor checked; the canary's is ten times too long.
+    /// Updates are neither clipped nor checked, and the canary's update is ten times too long.
     ClipSkipped,
     /// The last tensor of a model is neither clipped nor checked.
     ClipSkippedForOneTensor,
@@ -266,7 +266,7 @@ impl Fault {
         }
     }
 
-    /// Returns the number that names the draw of the devices that are asked: `own` without a fault;
+    /// Returns the number that names the draw of the asked devices. Without a fault, this is `own`.
     /// `of_round` names the draw of the round before.
     #[must_use]
     pub const fn answer_draw(self, own: u32, of_round: u32) -> u32 {

@@ -42,7 +42,7 @@
 //! | [`condition`] | the conditions of the promise besides its numbers |
 //! | [`provenance`] | the source of a figure: public, released, or available only in a simulation |
 //! | [`origin`] | where devices and randomness come from |
-//! | [`durable`], [`entropy`] | files that survive a crash; secret random bytes |
+//! | [`durable`], [`entropy`] | files that survive a crash, and secret random bytes |
 //! | [`number`] | numbers for readers |
 //!
 //! The types enforce the order. A [`Contribution`] exists only while a device trains, a

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(sent(&noisy, false), Ok(message));
     }
 
-    /// Three samples give at most 3 * 64 steps; noise adds at most 64 stds of 100 steps.
+    /// Three samples give at most 3 * 64 steps. Noise adds at most 64 stds of 100 steps.
     #[test]
     fn a_message_that_no_samples_can_give_is_not_plausible() {
         for (has_noise, largest) in [(false, 192), (true, 6_592)] {

@@ -16,8 +16,8 @@ use smolfed_accounting::event::Sampling;
 
 /// Draws the cohort of `round`, in ascending order of devices.
 ///
-/// * `Uniform`: every set of `cohort_size` devices is equally likely (Floyd's method; memory and
-///   time grow with the cohort, not with the federation).
+/// * `Uniform`: every set of `cohort_size` devices is equally likely. Memory and time of Floyd's
+///   method grow with the cohort, not with the federation.
 /// * `Poisson`: every device independently with probability τ. τ is compared as a multiple of
 ///   2⁻⁶⁴, rounded down: no device is drawn more often than the accounting assumes.
 /// * `Full` and `Unsampled`: every device. With `Unsampled`, the devices themselves decide when to
@@ -147,7 +147,7 @@ mod tests {
                 .or_insert(0u32) += 1;
         }
         assert_eq!(pairs.len(), 10);
-        // Binomial(20000, 1/10): standard deviation 42.4; 6 deviations: below 10 · 2e-9.
+        // Binomial(20000, 1/10) has standard deviation 42.4. 6 deviations: below 10 · 2e-9.
         assert!(pairs.values().all(|n| n.abs_diff(2_000) < 255), "{pairs:?}");
     }
 
@@ -156,9 +156,10 @@ mod tests {
         let rate = SamplingRate::new(0.05).unwrap();
         let (per_device, sizes) = counts(&Sampling::poisson(100, rate).unwrap(), 4_000);
         let total: usize = sizes.iter().sum();
-        // 400,000 coins of 1/20: standard deviation 138; 6 deviations: below 2e-9.
+        // 400,000 coins of 1/20 have standard deviation 138. 6 deviations: below 2e-9.
         assert!(total.abs_diff(20_000) < 828, "{total}");
-        // Binomial(4000, 1/20): standard deviation 13.8; 6.5 deviations on 100 devices: below 1e-8.
+        // Binomial(4000, 1/20) has standard deviation 13.8. 6.5 deviations on 100 devices: below
+        // 1e-8.
         assert!(
             per_device.iter().all(|n| n.abs_diff(200) < 90),
             "{per_device:?}"

@@ -13,30 +13,30 @@ use smolfed_accounting::Sampling;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingScheme {
-    /// A cohort of fixed size, without replacement; accounted under replace-one.
+    /// A cohort of fixed size, drawn without replacement and accounted under replace-one.
     #[default]
     Uniform,
-    /// Each device independently, with the same probability; accounted under add-remove.
+    /// Each device independently with the same probability, accounted under add-remove.
     Poisson,
-    /// All devices in every round; accounted under add-remove.
+    /// All devices in every round, accounted under add-remove.
     Full,
-    /// Devices take part when they are available: no amplification; accounted under add-remove.
+    /// Devices take part when they are available: no amplification, accounted under add-remove.
     Unsampled,
     /// Every device in every b-th round, b the separation of correlated noise: experiments only,
     /// accounted as unsampled.
     #[value(skip)]
     Rotation,
-    /// Devices come when they are available, at most so often and so far apart as correlated noise
-    /// allows: experiments only, accounted as unsampled.
+    /// Devices take part when they are available, at most as often and at least as far apart as
+    /// correlated noise allows: experiments only, accounted as unsampled.
     #[value(skip)]
     Arrival,
-    /// Devices that wake, train from the newest model and send their update when they are awake
-    /// again: it counts in the window of time in which it arrives. Experiments only, accounted as
+    /// Devices wake, train from the newest model and send their update when they are awake again.
+    /// It counts in the window of time in which it arrives. Experiments only, accounted as
     /// unsampled.
     #[value(skip)]
     Buffered,
     /// With correlated noise: the population is split into as many parts as the separation, which
-    /// take turns, and each device of the current part is drawn independently; accounted under
+    /// take turns. Each device of the current part is drawn independently, accounted under
     /// add-remove.
     BlockCyclic,
 }

@@ -1,6 +1,6 @@
 //! The split of noise between an update and the bit of adaptive clipping. Together they have the
 //! cost of an update with the total noise multiplier (Andrew, Thakkar, McMahan, Ramaswamy 2021,
-//! arXiv:1905.03871, Theorem 1; [`crate::bit`] has the argument on the integer grid).
+//! arXiv:1905.03871, Theorem 1). [`crate::bit`] has the argument on the integer grid.
 
 use smolfed_accounting::NoiseMultiplier;
 

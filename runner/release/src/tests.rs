@@ -188,8 +188,8 @@ fn the_server_adds_its_noise_once_and_anew_in_each_round() {
     assert_eq!(without, [0; LENGTH]);
 }
 
-/// 4,000 draws of std 2²⁰ steps: the relative error of their std has a std of 1.1 %; six of them
-/// are exceeded with a probability below 2e-9.
+/// 4,000 draws of std 2²⁰ steps: the relative error of their std has a std of 1.1 %. An error
+/// above six of these has a probability below 2e-9.
 #[test]
 fn a_release_has_the_noise_that_it_says() {
     let release = central();

@@ -17,7 +17,7 @@ pub(super) struct Args {
     shell: Shell,
 }
 
-/// Runs the command; `commands` describes the whole command line.
+/// Runs the command. `commands` describes the whole command line.
 pub(super) fn run(
     args: &Args,
     mut commands: clap::Command,

@@ -53,7 +53,7 @@ enum DataCommand {
     Recipe(recipe::Args),
 }
 
-/// Lists or inspects data sets; writes the answer to `out`.
+/// Lists or inspects data sets, and writes the answer to `out`.
 ///
 /// # Errors
 /// [`DataCommandError`]: bad input, or an output that takes nothing.

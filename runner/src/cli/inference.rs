@@ -170,7 +170,7 @@ impl ModelArgs {
 }
 
 impl RowArgs {
-    /// The rows, without their targets; `label` is a column that is no feature.
+    /// The rows, without their targets. `label` is a column that is not a feature.
     pub(super) fn open<'a>(
         &'a self,
         model: &'a TrainedModel,

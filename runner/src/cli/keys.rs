@@ -1,5 +1,5 @@
-//! `smolfed keys`: the keys of a fleet, listed, withdrawn, added and exchanged; and devices in
-//! quarantine.
+//! `smolfed keys`: lists, withdraws, adds and exchanges the keys of a fleet, and readmits devices
+//! in quarantine.
 
 mod access;
 mod add;

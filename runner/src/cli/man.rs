@@ -13,7 +13,7 @@ pub(super) struct Args {
     folder: PathBuf,
 }
 
-/// Runs the command; `commands` describes the whole command line.
+/// Runs the command. `commands` describes the whole command line.
 pub(super) fn run(args: &Args, commands: clap::Command) -> Result<(), CliError> {
     let write = || {
         std::fs::create_dir_all(&args.folder)?;

@@ -1,5 +1,5 @@
-//! The options of `smolfed serve` for its operation, stopping, the log, the live page; and the log
-//! of `smolfed helper`.
+//! The options of `smolfed serve` for its operation, stopping, the log and the live page, and the
+//! options of `smolfed helper` for its log.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -149,8 +149,8 @@ impl Watch {
         Ok(())
     }
 
-    /// SIGHUP opens the log file again, reads the certificate again, and has the keys read again;
-    /// commands that change keys may send it from now on.
+    /// SIGHUP reopens the log file, reads the certificate again, and has the keys read again.
+    /// Commands that change keys may send it from now on.
     pub(super) fn reload_on_hangup(
         &self,
         fleet: &mut Coordinator,

@@ -116,7 +116,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     })
 }
 
-/// What every rank has before the run begins; nothing is written yet.
+/// The state of every rank before the run begins. Nothing is written yet.
 struct Prepared {
     started: Instant,
     experiment: Experiment,
@@ -213,7 +213,7 @@ fn help(prepared: &Prepared, ranks: &dyn Communicator) -> Result<(), CliError> {
     Ok(())
 }
 
-/// The directory of a new run; what a failed one left there is kept under another name.
+/// The directory of a new run. Files of a failed run there are kept under another name.
 pub(super) fn new_dir(out: Option<&Path>, config: &Config) -> Result<RunDir, RunDirError> {
     if let Some(out) = out
         && let Some(kept) = RunDir::set_aside(out)?
@@ -338,7 +338,7 @@ impl Print {
     }
 }
 
-/// Writes the report of a run and prints its summary; `command` resumes it if it was stopped.
+/// Writes the report of a run and prints its summary. `command` resumes it if it was stopped.
 pub(super) fn conclude(
     experiment: &Experiment,
     dir: &RunDir,

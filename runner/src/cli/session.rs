@@ -19,7 +19,7 @@ use smolfed_engine::source::ranks::compare;
 /// More threads than any machine has cores for take minutes to start.
 const MAX_THREADS: usize = 1024;
 
-/// A pool of threads; by default one per core.
+/// A pool of threads, by default one per core.
 pub(super) fn pool(threads: Option<NonZeroUsize>) -> Result<ThreadPool, CliError> {
     let threads = threads.map_or(0, NonZeroUsize::get);
     if threads > MAX_THREADS {
@@ -52,8 +52,8 @@ pub(super) fn connect() -> Result<Box<dyn Communicator + Send>, CliError> {
     Ok(ranks)
 }
 
-/// What this rank has prepared, if that of all ranks has the same `name`; `None` on a rank that has
-/// nothing to do because another failed, which rank 0 says.
+/// Returns the prepared value of this rank if the values of all ranks have the same `name`. Returns
+/// `None` on a rank with nothing to do because another rank failed, which rank 0 reports.
 pub(super) fn agreed<T>(
     ranks: &dyn Communicator,
     prepared: Result<T, CliError>,
@@ -156,7 +156,7 @@ pub(super) fn warn_of(experiment: &Experiment, federation: &Federation) {
     }
 }
 
-/// A flag that Ctrl-C, SIGTERM and SIGHUP set; a second one exits at once.
+/// A flag that Ctrl-C, SIGTERM and SIGHUP set. A second signal exits at once.
 pub(super) fn stop_on_ctrl_c() -> Result<&'static AtomicBool, CliError> {
     static STOP: AtomicBool = AtomicBool::new(false);
     ctrlc::set_handler(|| {

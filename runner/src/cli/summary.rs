@@ -260,8 +260,8 @@ impl Summary {
         ))
     }
 
-    /// A few lines for a person, with the whole privacy statement if it `is_verbose`; bold is for
-    /// the writer to leave out where it is not wanted.
+    /// A few lines for a person, with the whole privacy statement if it `is_verbose`. The writer
+    /// removes bold where it is not wanted.
     pub(super) fn to_text(&self, is_terminal: bool, is_verbose: bool) -> String {
         let (bold, plain) = (BOLD.render(), BOLD.render_reset());
         let mut text = String::new();

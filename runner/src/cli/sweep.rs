@@ -98,7 +98,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// What every rank has before the sweep begins; nothing is written yet.
+/// The state of every rank before the sweep begins. Nothing is written yet.
 struct Prepared {
     sweep: Sweep,
     /// What is there already: rank 0 alone adds to it.

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 /// Columns of a line of running text.
 const WIDTH: usize = 96;
 
-/// Running text broken at spaces for a terminal; elsewhere as it is, for tools to read.
+/// Running text broken at spaces for a terminal. Elsewhere it is unchanged, for tools to read.
 pub(super) fn wrapped(text: &str, is_terminal: bool) -> String {
     if !is_terminal {
         return text.to_owned();

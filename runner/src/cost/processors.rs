@@ -1,6 +1,6 @@
 //! The measured counts of `docs/targets.md` at opt-level 3, of the processors of [boards].
 //!
-//! `cargo xtask bench-target` writes that page; a test compares.
+//! `cargo xtask bench-target` writes that page. A test compares them.
 //!
 //! [boards]: super::boards
 

@@ -1,8 +1,8 @@
 //! The computation of a round, from measured parts of one with a model of 64 × 10.
 //!
-//! With P parameters, n samples, E epochs and batches of B, a device looks at nE samples in
-//! ⌈n/B⌉ E steps. The measured round has 250 and 25. A step costs b, which is a step on one sample
-//! without its gradient; a sample costs the rest of the measured round:
+//! With P parameters, n samples, E epochs and batches of B, a device looks at nE samples in ⌈n/B⌉ E
+//! steps. The measured round has 250 and 25. A step costs b, which is a step on one sample without
+//! its gradient. A sample costs the rest of the measured round:
 //!
 //! ```text
 //! training = P / 650 · (nE (round − 25 b) / 250 + ⌈n/B⌉ E b)
@@ -47,8 +47,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// The work of a device with so many samples and frames; `None` for networks and for methods
-    /// with personal models or without labels, of which no part was measured that scales.
+    /// The work of a device with this many samples and frames. `None` for networks and for methods
+    /// with personal models or without labels, for which no scalable part was measured.
     #[must_use]
     pub fn of(invitation: &Invitation, samples: u32, frames: usize) -> Option<Self> {
         let is_measured = is_linear(&invitation.shape) && invitation.request.is_none();

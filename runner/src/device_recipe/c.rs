@@ -80,7 +80,7 @@ fn sizes(text: &mut String, source: &Source) {
     }
 }
 
-/// The constants of each feature; the names of those of integers and of those of numbers.
+/// Writes the constants of each feature. Returns the names of the integer and number constants.
 fn maps_of(text: &mut String, maps: &[Map]) -> [&'static str; 2] {
     let items = maps.iter().map(|map| match map {
         Map::Integer(scale) => {

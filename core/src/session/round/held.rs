@@ -4,7 +4,7 @@
 //! | --- | --- | --- |
 //! | 0 | 1 | bytes of the invitation |
 //! | 1 | 1 | 1 if the update is to be negated, else 0 |
-//! | 2 | 8 | the bit of an adaptive clip norm with its noise, in two halves; 0 without one |
+//! | 2 | 8 | the bit of an adaptive clip norm with its noise, in two halves, or 0 without one |
 //! | 10 | | the invitation, and zeros behind it |
 
 use super::{Round, SentBit, Stage};

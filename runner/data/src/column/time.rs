@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn times_are_read_to_their_parts() {
-        // 22 November 2026 is a Sunday; 20,779 days after 1970 (date -d 2026-11-22 +%s / 86,400).
+        // 22 November 2026 is a Sunday, 20,779 days after 1970 (date -d 2026-11-22 +%s / 86,400).
         for (text, hour) in [
             ("2026-11-22", 0.0),
             ("2026/11/22", 0.0),

@@ -85,7 +85,7 @@ pub struct ArraysConfig {
     /// Features and labels of a test part.
     #[serde(flatten, serialize_with = "test_paths")]
     pub test: Option<(PathBuf, PathBuf)>,
-    /// Largest value of a feature; 255 for bytes.
+    /// Largest value of a feature, which is 255 for bytes.
     pub maximum: Option<f32>,
     /// The kind of labels.
     pub task: TaskKind,

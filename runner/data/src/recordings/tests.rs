@@ -80,7 +80,7 @@ fn a_window_lies_in_one_recording_device_class_and_part() {
 #[test]
 fn rows_in_no_window_are_counted() {
     let data = rows(&[0; 10], &[0; 10]);
-    // 10 rows: 3 + 3 + 3; overlapping windows at 0, 2, 4 and 6 reach row 8; windows 4 apart leave
+    // 10 rows: 3 + 3 + 3. Overlapping windows at 0, 2, 4 and 6 reach row 8. Windows 4 apart leave
     // gaps.
     for (step, expected) in [(3, 1), (2, 1), (4, 4), (1, 0)] {
         let cut = Recordings {
@@ -157,7 +157,7 @@ fn counts_are_rounded_and_their_features_whole() {
         let windows = recordings.windows(&data, &[], 0)?.data;
         Ok::<_, RecordingsError>(windows.features().to_vec())
     };
-    // 0, 2, 5 and 7 counts, as halves round away from 0; and −0 to −300, saturated.
+    // 0, 2, 5 and 7 counts, as halves round away from 0, and −0 to −300, saturated.
     assert_eq!(computed(&[2.4, 1e4]).unwrap()[..3], [4.0, 7.0, 1.0]);
     assert_eq!(computed(&[1.0, 100.0]).unwrap()[4..7], [-150.0, 0.0, 1.0]);
     assert_eq!(computed(&[1e5]).unwrap()[..2], [24_575.0, 32_767.0]);

@@ -14,8 +14,8 @@
 //!
 //! **Sensitivity.** m₁² ≤ m₂ ≤ 1 by Jensen's inequality, for any data and any number of rows of the
 //! device, so m₁² + (m₂ − 1/2)² ≤ m₂² + 1/4 ≤ 5/4: the vector of a device has norm at most 1. An
-//! absent device adds nothing to the sum, so this is the sensitivity under add-remove; under
-//! replace-one it is 2. The release path checks the norm again, in integers.
+//! absent device adds nothing to the sum, so this is the sensitivity under add-remove. Under
+//! replace-one, it is 2. The release path checks the norm again, in integers.
 //!
 //! The noisy sum of N devices gives the means over devices of m₁ and m₂, and from them the scale: u
 //! ↦ (u − m₁) / √(m₂ − m₁²). Each device has the same weight, for any number of rows.

@@ -1,6 +1,6 @@
 //! Sensors that measure the same relation, each with its own drift: a regression.
 //!
-//! Device k has slopes `w_k = w_0 + heterogeneity · d_k` and an intercept `b_k = drift · o_k`; a
+//! Device k has slopes `w_k = w_0 + heterogeneity · d_k` and an intercept `b_k = drift · o_k`. A
 //! sample is `x ~ N(0, I)` with the value `w_k x + b_k + noise · n`. All entries of `w_0`, `d_k`,
 //! `o_k` and `n` are standard normal, with slopes divided by √features, so that `w_0 x` has about
 //! unit variance.

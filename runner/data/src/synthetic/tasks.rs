@@ -1,11 +1,11 @@
 //! Linear classification tasks with a common and an individual part.
 //!
 //! Device k has weights `W_k = W_0 + heterogeneity · D_k` and features around its own centre,
-//! `x ~ N(shift · u_k, I)`; the label is `argmax(W_k x + noise · n)`. All entries of `W_0`, `D_k`,
+//! `x ~ N(shift · u_k, I)`. The label is `argmax(W_k x + noise · n)`. All entries of `W_0`, `D_k`,
 //! `u_k` and `n` are standard normal, with weights divided by √features, so that logits have about
-//! unit variance. Unlike Synthetic(α, β) of Li et al. 2020 (FedProx, arXiv:1812.06127), where the
-//! device's draw shifts all weights equally and cancels in the argmax, the tasks have `W_0` in
-//! common (decision P12): a shared model is useful, and a personal one is better.
+//! unit variance. In Synthetic(α, β) of Li et al. 2020 (FedProx, arXiv:1812.06127), the device's
+//! draw shifts all weights equally and cancels in the argmax. Here, by contrast, the tasks have
+//! `W_0` in common (decision P12): a shared model is useful, and a personal one is better.
 
 use rand_core::Rng;
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Delimited text (CSV, TSV): a header line, then one row per line, quoted as in RFC 4180.
 //!
-//! The separator is the one of `,` `;` tab and `|` that splits the first lines into equal numbers
-//! of cells. If there are several, it is the one with the most cells.
+//! The separator is the one of comma, semicolon, tab and `|` that splits the first lines into equal
+//! numbers of cells. If there are several, it is the one with the most cells.
 
 use std::io::Cursor;
 

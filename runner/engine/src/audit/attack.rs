@@ -40,7 +40,7 @@ pub struct Size {
     pub seed: u64,
     /// Number of pairs of runs.
     pub pairs: u32,
-    /// Canaries in a run; at most the number of users.
+    /// Number of canaries in a run, at most the number of users.
     pub canaries: u32,
 }
 

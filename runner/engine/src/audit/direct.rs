@@ -13,7 +13,7 @@
 //! | rate and independence of the cohorts | [`cohorts`] |
 //! | releases besides the updates | [`channels`] |
 //! | masks and helpers of distributed trust | [`masks`] |
-//! | the charged events; δ(ε) for other ε than the claimed one | here |
+//! | the charged events, and δ(ε) for other ε than the claimed one | here |
 
 pub mod cohorts;
 pub mod masks;

@@ -2,7 +2,7 @@
 //!
 //! | statistic | of a coordinate |
 //! | --- | --- |
-//! | likelihood ratio | from the claim; if a round has far less noise, from the actual noise |
+//! | likelihood ratio | from the claim, or from the actual noise if a round has far less noise |
 //! | mean over spread | mean over variance of the rounds: finds a coordinate without noise |
 //! | spread over rounds | the range: finds noise that is the same in all rounds |
 //!

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::Config;
 
-/// A key that is a number, or a name or formula as text; only its schema is used.
+/// A key that is a number, or a name or formula as text. Only its schema is used.
 #[derive(JsonSchema)]
 #[schemars(inline)]
 #[serde(untagged)]

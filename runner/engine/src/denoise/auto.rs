@@ -145,7 +145,7 @@ impl Auto {
         named.collect()
     }
 
-    /// Returns ‖mixture‖ / ‖V‖ of each tensor of weights after the last step; 1 where V is 0.
+    /// Returns ‖mixture‖ / ‖V‖ of each tensor of weights after the last step, or 1 where V is 0.
     #[must_use]
     pub fn kept(&self) -> &[f64] {
         &self.kept

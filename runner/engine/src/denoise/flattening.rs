@@ -77,8 +77,8 @@ fn places(shape: [usize; 4], order: KernelOrder) -> Vec<usize> {
 pub struct Flattenings(Vec<Flattening>);
 
 impl Flattenings {
-    /// Smooths the first tensor along the axes of a sample, once for each output; as a line without
-    /// axes.
+    /// Smooths the first tensor along the axes of a sample, once for each output. Without axes, it
+    /// is smoothed as a line.
     #[must_use]
     pub fn of_samples(axes: &[usize]) -> Self {
         Self(match axes {

@@ -10,13 +10,13 @@ use super::quantiles::Quantiles;
 /// Accuracies, or root mean squared errors, of a device's models.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelFigures {
-    /// The global model; absent if the shared part is not a complete model.
+    /// The global model. Absent if the shared part is not a complete model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<f64>,
-    /// The device's personal model; absent with methods without one.
+    /// The device's personal model. Absent with methods without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<f64>,
-    /// The model after local steps; absent without fine-tuning.
+    /// The model after local steps. Absent without fine-tuning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tuned: Option<f64>,
     /// The model of the device trained alone.
@@ -98,7 +98,7 @@ impl ModelFigures {
 pub struct DeviceFigures {
     /// Name of the device: from the data where devices are natural, otherwise its number.
     pub device: String,
-    /// Number from 0 for commands; absent in runs of earlier versions.
+    /// Number from 0 for commands. Absent in runs of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u32>,
     /// Number of held-out samples.
@@ -126,7 +126,7 @@ pub struct Spread {
     pub mean: f64,
     /// Mean weighted by held-out samples.
     pub weighted_mean: f64,
-    /// Standard deviation over devices; smaller is fairer.
+    /// Standard deviation over devices. A smaller one is fairer.
     pub std: f64,
     /// Quantiles over devices.
     pub quantiles: Quantiles,

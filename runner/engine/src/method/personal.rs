@@ -1,9 +1,9 @@
 //! Methods whose devices keep a personal model from round to round.
 //!
-//! Only the devices' messages are protected. A personal model stays on its device: the statement's
-//! ε is about what *others* learn from all shared models together with their own personal models
-//! (billboard privacy, Hsu et al. 2014, arXiv:1311.2828; Hu, Wu, Smith 2023, Section 4), and not
-//! about a published personal model.
+//! Only the devices' messages are protected. A personal model stays on its device. The statement's
+//! ε bounds the information that *others* gain from all shared models together with their own
+//! personal models (billboard privacy, Hsu et al. 2014, arXiv:1311.2828, and Hu, Wu, Smith 2023,
+//! Section 4). It does not cover a published personal model.
 
 pub mod states;
 

@@ -27,9 +27,9 @@ pub struct Answer {
 pub struct Estimate {
     /// Its name: `accuracy`, or `class 3`.
     pub name: String,
-    /// The estimate; `null` if it is unknown.
+    /// The estimate, or `null` if it is unknown.
     pub value: Option<f64>,
-    /// Its interval; `null` for an open end.
+    /// Its interval, with `null` for an open end.
     pub interval: [Option<f64>; 2],
 }
 

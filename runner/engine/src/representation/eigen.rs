@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of small symmetric matrices, by cyclic Jacobi rotations; the
+//! Eigenvalues and eigenvectors of small symmetric matrices, by cyclic Jacobi rotations, and the
 //! nearest positive semi-definite matrix.
 //!
 //! A rotation in the plane of two coordinates p < q makes the entry (p, q) zero. Repeated passes

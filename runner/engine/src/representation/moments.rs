@@ -12,8 +12,8 @@ fn number(x: &f32) -> f64 {
     if x.is_finite() { f64::from(*x) } else { 0.0 }
 }
 
-/// Computes the mean of `(z − centre)(z − centre)ᵀ`, with only the upper triangle filled; zero
-/// without samples.
+/// Computes the mean of `(z − centre)(z − centre)ᵀ`, with only the upper triangle filled. Without
+/// samples, it is zero.
 pub(super) fn second_moment(samples: &Labelled, centre: &[f64]) -> Vec<f64> {
     let width = samples.width;
     let mut sum = vec![0.0; width * width];

@@ -24,10 +24,11 @@ const BANK: usize = 512;
 /// samples of `bank`, or `None` if there are no samples, or if the widths differ.
 ///
 /// * Ties: among equally near samples, the first in the bank wins. Among classes with equal votes,
-///   the one with the nearest sample wins. A bank with fewer samples votes as a whole; zero
+///   the one with the nearest sample wins. A bank with fewer samples votes as a whole. Zero
 ///   neighbours count as one.
 /// * A representation that is zero or not finite has no direction: its cosine with all others is 0.
-/// * Cost: `2 · bank · queries · width` flop, in parallel; the same bits on any number of threads.
+/// * Cost: `2 · bank · queries · width` flop, in parallel. Any number of threads gives the same
+///   bits.
 #[must_use]
 pub fn knn_accuracy(bank: &Labelled, queries: &Labelled, neighbours: usize) -> Option<f64> {
     if bank.width != queries.width || bank.is_empty() || queries.is_empty() {

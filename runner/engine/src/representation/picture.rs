@@ -15,7 +15,7 @@ pub struct Picture {
     /// Eigenvalues, in descending order and never below 0, of the mean of `z zᵀ` over all samples,
     /// without centring. This is the matrix that devices share.
     pub eigenvalues: Vec<f64>,
-    /// Share of the variance along each of the two principal axes of the centred samples; 0 if
+    /// Share of the variance along each of the two principal axes of the centred samples, or 0 if
     /// nothing varies.
     pub explained: [f64; 2],
     /// At most 600 samples, each class with its share of them.
@@ -29,7 +29,7 @@ pub struct Picture {
 pub struct Dot {
     /// Along the first axis.
     pub x: f32,
-    /// Along the second; 0 if there is none.
+    /// Along the second axis, or 0 if there is none.
     pub y: f32,
     /// Its class.
     pub class: u16,

@@ -32,8 +32,8 @@ const WEIGHT_DECAY: f32 = 1e-4;
 ///
 /// * Classes from `class_count` on are never predicted.
 /// * Non-finite numbers count as zero. Directions along which the bank does not vary are left out.
-/// * Cost: about `24 · bank · width · class_count · 4` flop, more for fewer than 10,000 samples;
-///   deterministic.
+/// * Cost: about `24 · bank · width · class_count · 4` flop, more for fewer than 10,000 samples.
+///   The result is deterministic.
 #[must_use]
 pub fn probe_accuracy(bank: &Labelled, queries: &Labelled, class_count: usize) -> Option<f64> {
     let too_many = class_count > usize::from(u16::MAX) + 1;

@@ -30,7 +30,8 @@ pub struct RoundRecord {
     /// In a time window, devices that used a participation without an update that counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wasted: Option<u32>,
-    /// ε spent after this round, proved if the schedule was fixed beforehand; `null` is infinite.
+    /// ε spent after this round, proved if the schedule was fixed beforehand. `null` means
+    /// infinite.
     pub epsilon: Option<f64>,
     /// Local learning rate.
     pub learning_rate: f32,
@@ -46,7 +47,7 @@ pub struct RoundRecord {
     /// without such samples counts as one half.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
-    /// Number of parameters of the model after this round that are clamped to its grid; none
+    /// Number of parameters of the model after this round that are clamped to its grid. Absent
     /// without `server.model_places`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond_grid: Option<u32>,

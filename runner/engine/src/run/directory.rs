@@ -2,29 +2,29 @@
 //!
 //! | file | content |
 //! | --- | --- |
-//! | `config.toml` | the complete experiment; `smolfed run config.toml` repeats it |
+//! | `config.toml` | the complete experiment, which `smolfed run config.toml` repeats |
 //! | `metrics.jsonl` | one object per round |
 //! | `ledger.jsonl` | the releases, one line per round ([`smolfed_release::ledger`]) |
 //! | `privacy.json` | the privacy statements |
 //! | `diagnostics.json` | spectra of the last round, for the report |
 //! | `assessment.json` | all figures of the final model on held-out samples |
-//! | `membership.json` | an attack on the model, if examples were held back; simulation only |
-//! | `representation.json` | picture of the representations of an encoder; simulation only |
+//! | `membership.json` | simulation only: an attack on the model, if examples were held back |
+//! | `representation.json` | simulation only: picture of the representations of an encoder |
 //! | `model.safetensors` | the model |
 //! | `preprocessing.json` | further data for inference ([`crate::preprocessing`]) |
 //! | `report.html` | the report, self-contained |
-//! | `personal.json` | figures of each device's models; simulation only |
-//! | `personal.states` | personal models ([`crate::method::personal::states`]); simulation only |
+//! | `personal.json` | simulation only: figures of each device's models |
+//! | `personal.states` | simulation only: personal models ([`crate::method::personal::states`]) |
 //! | `checkpoint/` | the state to resume from |
-//! | `fleet.toml` | with real devices: their settings; distinguishes the run from simulations |
-//! | `participation.jsonl` | with real devices: who took part, one object per round; secret |
-//! | `answers.jsonl` | with real devices: who answered, one object per question; secret |
-//! | `devices.json` | with real devices: the outcome of each; secret |
+//! | `fleet.toml` | with real devices: their settings (it distinguishes the run from simulations) |
+//! | `participation.jsonl` | with real devices, secret: participants, one object per round |
+//! | `answers.jsonl` | with real devices, secret: answering devices, one object per question |
+//! | `devices.json` | with real devices, secret: the outcome of each |
 //!
 //! Any process that writes to a directory holds a lock on its `config.toml` meanwhile, which ends
 //! with the process.
 //!
-//! Files that must not be lost are written under another name, synced and renamed: a crash or a
+//! Files that must not be lost are written under another name, synced and renamed. A crash or a
 //! full disk leaves the previous ones intact.
 
 mod look;
@@ -208,7 +208,7 @@ impl RunDir {
     /// Opens the directory of an earlier run to continue it.
     ///
     /// # Errors
-    /// As [`Self::open`]; [`RunDirError::InUse`] if another process writes to it.
+    /// As [`Self::open`], and [`RunDirError::InUse`] if another process writes to it.
     pub fn resume(path: &Path) -> Result<Self, RunDirError> {
         Self::open(path)?.locked()
     }

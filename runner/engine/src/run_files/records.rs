@@ -136,7 +136,7 @@ pub fn read<T: Record>(path: &Path) -> Result<Vec<T>, RunDirError> {
         .collect()
 }
 
-/// Reads the file; empty if it does not exist yet.
+/// Reads the file, or returns no bytes if it does not exist yet.
 fn bytes(path: &Path) -> Result<Vec<u8>, RunDirError> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),

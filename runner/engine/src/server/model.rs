@@ -11,7 +11,7 @@ use smolfed_core::wire::message::ModelGrid;
 pub(crate) struct GlobalModel {
     grid: Option<ModelGrid>,
     kept: Vec<f32>,
-    /// The model on the grid; empty without one.
+    /// The model on the grid. Empty without one.
     rounded: Vec<f32>,
 }
 

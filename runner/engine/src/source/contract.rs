@@ -27,7 +27,7 @@ pub struct Draw {
     pub number: u32,
     /// The drawn devices, ascending. In a time window, the devices whose updates have arrived.
     pub cohort: Vec<u32>,
-    /// Model version that each of them has trained from, in the same order; empty if all train from
+    /// Model version from which each of them trained, in the same order. Empty if all train from
     /// the round's model.
     pub versions: Vec<u32>,
     /// Devices that used a participation without an update that counts.
@@ -127,7 +127,7 @@ pub trait Source {
     /// consists of the devices of one version, to which `assignment` belongs.
     ///
     /// # Errors
-    /// [`SourceError`] if the round cannot take place; not if devices fail.
+    /// [`SourceError`] if the round cannot take place. A failing device is not an error.
     fn sum(
         &mut self,
         assignment: &Assignment<'_>,
@@ -138,7 +138,7 @@ pub trait Source {
     /// Asks the devices of a cohort a question, and sums up their answers.
     ///
     /// # Errors
-    /// [`SourceError`] if nobody can be asked; not if devices fail.
+    /// [`SourceError`] if nobody can be asked. A failing device is not an error.
     fn answers(&mut self, inquiry: &Inquiry<'_>, cohort: &[u32]) -> Result<CohortSum, SourceError>;
 
     /// Finishes a round or a question. Called after its sum was released or lost, before anything

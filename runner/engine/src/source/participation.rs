@@ -33,7 +33,7 @@ pub struct Participation {
     pub history_lost: bool,
     /// The drawn devices. In a time window, the devices whose updates arrived in it.
     pub cohort: Vec<u32>,
-    /// Model version that each of them trained from, in the same order; empty if all trained from
+    /// Model version from which each of them trained, in the same order. Empty if all trained from
     /// the round's model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<u32>,

@@ -66,7 +66,7 @@ pub fn answer_cohort(inquiry: &Inquiry<'_>, federation: &Federation, cohort: &[u
 
 /// Trains the devices of `cohort`, on the threads of the current pool.
 ///
-/// * Memory: a few vectors of parameters per thread; nothing grows with the federation.
+/// * Memory: a few vectors of parameters per thread. No part of it grows with the federation.
 ///
 /// # Errors
 /// [`StateError`] if the states of devices cannot be read or written.

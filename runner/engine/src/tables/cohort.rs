@@ -37,20 +37,21 @@ fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Sampling
     .ok_or_else(|| D::Error::unknown_variant(&text, &NAMES))
 }
 
-/// What the sum of a round is divided by.
+/// The divisor of the sum of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Denominator {
     /// The cohort size, or its expectation τN under Poisson sampling: known beforehand.
     #[default]
     Expected,
-    /// The number of devices drawn, as the paper prints it; under Poisson sampling that reveals it.
+    /// The number of devices drawn, as in the paper. Under Poisson sampling, the result reveals
+    /// that number.
     Realised,
-    /// This number, which is known beforehand as well: of the updates that are expected where more
-    /// devices are drawn.
+    /// This number, also known beforehand: the number of updates expected where more devices are
+    /// drawn.
     Updates(NonZeroU32),
 }
 
-/// The names of denominators that are no number.
+/// The names of denominators that are not numbers.
 const EXPECTED: &str = "expected";
 const REALISED: &str = "realised";
 
@@ -112,29 +113,29 @@ pub struct CohortConfig {
     /// Which devices take part in a round.
     #[serde(deserialize_with = "of_experiments")]
     pub sampling: SamplingScheme,
-    /// S: devices in a round; give this or the sampling rate.
+    /// S: number of devices in a round. Give either this key or the sampling rate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohort_size: Option<u32>,
-    /// S / N: τ, but for block-cyclic sampling, where a device of the round's part is drawn with b
-    /// times that.
+    /// S / N. This is τ except for block-cyclic sampling, where a device of the round's part is
+    /// drawn with b times this probability.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
-    /// What the sum is divided by: "expected", "realised" or a number of updates.
+    /// The divisor of the sum: "expected", "realised" or a number of updates.
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub denominator: Denominator,
-    /// The weight of an update in the sum: by default "samples" for encoders that learn without
-    /// labels and clip nothing, "uniform" for all else.
+    /// The weight of an update in the sum. The default is "samples" for encoders that learn without
+    /// labels and clip nothing, and "uniform" for everything else.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weighting: Option<Weighting>,
-    /// The number of samples at which the weight stops growing; private updates need one.
+    /// The number of samples at which the weight stops growing. Private updates require it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_cap: Option<u32>,
     /// The length of a round of "buffered", a window of time such as "1h". A simulation has "1h" by
     /// default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<TimeSpan>,
-    /// s: for "buffered", the number of windows after that of its model in which an update still
-    /// counts; 2 by default.
+    /// s: for "buffered", the number of windows after its model's window in which an update still
+    /// counts. The default is 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<u32>,
     /// For "buffered": when simulated devices are awake.

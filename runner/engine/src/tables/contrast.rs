@@ -12,38 +12,38 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContrastConfig {
-    /// H: dimension of the representations; 16 by default.
+    /// H: dimension of the representations. The default is 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Number of views of a sample, even; 2 by default.
+    /// Number of views of a sample, even. The default is 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub views: Option<u32>,
-    /// α: the fraction of the repulsion that comes from the device's local samples; "decay" by
-    /// default.
+    /// α: the fraction of the repulsion that comes from the device's local samples. The default is
+    /// "decay".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AlphaName>,
-    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging; half
-    /// the width by default where matrices get noise.
+    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging. The
+    /// default is half the width where matrices get noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_bound: Option<f64>,
-    /// The first round, counted from 0, in which devices share correlation matrices; all devices
-    /// do.
+    /// The first round, counted from 0, in which devices share correlation matrices. All devices
+    /// share them in that round.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<u32>,
-    /// From then on, the cohort shares them every so many rounds; 1 by default.
+    /// From then on, the cohort shares its matrices once in this many rounds. The default is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_every: Option<u32>,
-    /// When a device sends its matrix; "before-training" by default.
+    /// When a device sends its matrix. The default is "before-training".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeTime>,
-    /// The largest number of matrices that one device sends; by default the number of rounds in
-    /// which it can.
+    /// The largest number of matrices that one device sends. The default is the number of rounds in
+    /// which it can send one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_releases: Option<u32>,
-    /// k of the k-nearest-neighbour evaluation; 5 by default.
+    /// k of the k-nearest-neighbour evaluation. The default is 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<u32>,
-    /// Labelled samples of a device, from which its personal head is trained; 10 by default.
+    /// Labelled samples of a device, from which its personal head is trained. The default is 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<u32>,
     /// Noise on the matrices.
@@ -78,7 +78,7 @@ pub enum AlphaName {
     /// From 1 in the first round to 0.2 in the last (FedSC, Appendix C).
     #[default]
     Decay,
-    /// The device's fraction of all samples: the sum of the devices' losses is then the loss on
+    /// The device's fraction of all samples, which makes the sum of the devices' losses the loss on
     /// their pooled samples.
     Share,
 }
@@ -90,13 +90,13 @@ pub enum ExchangeTime {
     /// In a separate message, before it trains: the paper.
     #[default]
     BeforeTraining,
-    /// Together with the update, so that a device transmits once a round; the matrix that it trains
-    /// with is one round old.
+    /// Together with the update, so that a device transmits once a round. It then trains with a
+    /// matrix that is one round old.
     WithUpdate,
 }
 
-/// `[contrast.privacy]`: what a device adds to its correlation matrix. One example of a device is
-/// protected.
+/// `[contrast.privacy]`: the noise of a device on its correlation matrix. It protects one example
+/// of a device.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixPrivacyConfig {
@@ -106,10 +106,10 @@ pub struct MatrixPrivacyConfig {
     /// Noise std on the mean over a device's samples, over μ / samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
-    /// δ; 1e-5 by default.
+    /// δ. The default is 1e-5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Computes ε and calibrates the noise; the tightest sound accountant by default.
+    /// Computes ε and calibrates the noise. The default is the tightest sound accountant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
@@ -123,8 +123,8 @@ impl MatrixPrivacyConfig {
     }
 }
 
-/// `[contrast.augment]`: how views differ from their sample. 0 turns an augmentation off; without
-/// any key, the defaults depend on the kind of data.
+/// `[contrast.augment]`: how views differ from their sample. 0 turns an augmentation off. If no key
+/// is given, the defaults depend on the kind of data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {
@@ -134,22 +134,22 @@ pub struct AugmentConfig {
     /// Each channel times a factor up to this far from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<f64>,
-    /// Each channel is set to 0 with this probability; without axes, each feature.
+    /// Each channel is set to 0 with this probability. Without axes, this applies to each feature.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_drop: Option<f64>,
-    /// A window (channels × time) is shifted in time by up to so many values.
+    /// A window (channels × time) is shifted in time by up to this many values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_shift: Option<u32>,
-    /// The three axes of a window are turned by up to so many degrees.
+    /// The three axes of a window are turned by up to this many degrees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<f64>,
-    /// An image is shifted by up to so many pixels.
+    /// An image is shifted by up to this many pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<u32>,
-    /// An image is turned by up to so many degrees.
+    /// An image is turned by up to this many degrees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<f64>,
-    /// A square of up to so many pixels a side is erased from an image.
+    /// A square with sides of up to this many pixels is erased from an image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erase: Option<u32>,
 }

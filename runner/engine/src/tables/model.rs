@@ -1,4 +1,4 @@
-//! `[model]`: the model that is trained.
+//! `[model]`: the trained model.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -38,35 +38,35 @@ impl ModelKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// The kind; by default linear for values, softmax for classes.
+    /// The kind. The default is linear for values and softmax for classes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ModelKind>,
-    /// Units of a hidden layer below the softmax; none by default.
+    /// Units of a hidden layer below the softmax. By default, there is no hidden layer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<u32>,
-    /// Activation of the hidden units; tanh by default.
+    /// Activation of the hidden units. The default is tanh.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activation: Option<ActivationName>,
-    /// Shape of a sample for `model.layers`, if it is not that of the data: channels, rows, columns
-    /// of an image, or steps and entries of a sequence.
+    /// Shape of a sample for `model.layers`, if it differs from the shape of the data: channels,
+    /// rows and columns of an image, or steps and entries of a sequence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<u16>,
-    /// A safetensors file with the parameters that training starts from, by the names of
-    /// `model.safetensors`; what it does not have starts from the seed.
+    /// A safetensors file with the parameters from which training starts, under the names of
+    /// `model.safetensors`. Parameters that are not in the file start from the seed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<PathBuf>,
-    /// Whether the user declares that the file was trained on public rows alone: otherwise ε does
+    /// Whether the user declares that the file was trained on public rows alone. Otherwise ε does
     /// not cover it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_is_public: bool,
     /// With questions alone: whether the file is the model of a run whose own statement covers its
-    /// rows. The epsilon of the answers is then that of the answers, and the two add up.
+    /// rows. The epsilon of this run is then the answers' alone, and the two add up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_has_statement: bool,
-    /// CRC-32 of that file, as a run finds it: with another one, it is not resumed.
+    /// CRC-32 of that file, as recorded by a run. The run is not resumed with another file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,
-    /// Layers below the softmax, from the features on; a dense layer to the classes follows.
+    /// Layers below the softmax, from the features on. A dense layer to the classes follows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerConfig>,
 }
@@ -88,20 +88,20 @@ pub enum ActivationName {
     Relu,
 }
 
-/// A layer: see [`Layer`] for what each does.
+/// A layer. [`Layer`] describes each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum LayerConfig {
-    /// Convolution of an image; windows of sensors are images with one row.
+    /// Convolution of an image. Windows of sensors are images with one row.
     Convolution {
         /// Channels of the result.
         channels: u16,
         /// Rows and columns of the kernel.
         kernel: Pair,
-        /// Distance of neighbouring windows; 1 by default.
+        /// Distance of neighbouring windows. The default is 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stride: Option<Pair>,
-        /// Zeros on either side of the image; none by default.
+        /// Zeros on either side of the image. By default, there are none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         padding: Option<Pair>,
     },
@@ -111,7 +111,7 @@ pub enum LayerConfig {
     MaxPool {
         /// Rows and columns of a window.
         size: Pair,
-        /// Distance of neighbouring windows; their size by default.
+        /// Distance of neighbouring windows. The default is their size.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         stride: Option<Pair>,
     },

@@ -1,11 +1,11 @@
-//! Values that are a number, or a name for one that is found otherwise.
+//! Values that are a number, or a name for a number found in another way.
 
 use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{Error, Unexpected, Visitor};
 
-/// Reads a number; `None` for `name`.
+/// Reads a number, or returns `None` for `name`.
 pub(super) fn number_or<'de, D: Deserializer<'de>>(
     name: &'static str,
     deserializer: D,

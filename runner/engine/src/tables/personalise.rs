@@ -9,44 +9,46 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 pub struct PersonaliseConfig {
     /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its
-    /// mean loss; 0.1 by default.
+    /// mean loss. The default is 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
-    /// What a `pmtl` device sends; "from-global" by default.
+    /// The update of a `pmtl` device. The default is "from-global".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<PmtlUpdateName>,
-    /// How far the offset of `pp-sgd` moves for each step of the shared model; 1 by default.
+    /// How far the offset of `pp-sgd` moves for each step of the shared model. The default is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// What stays on a device with `dpfedmtl`; the head by default.
+    /// The part of the model that stays on a device with `dpfedmtl`. The default is the head.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivatePart>,
-    /// H: local steps of a round, instead of `train.epochs`; for personal models.
+    /// H: local steps of a round, instead of `train.epochs`. It applies to personal models.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_steps: Option<u32>,
-    /// When a `dpfedmtl` device with local trust clips and adds its noise; "each-round" by default.
+    /// When a `dpfedmtl` device with local trust clips and adds its noise. The default is
+    /// "each-round".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseTime>,
-    /// What the noise multiplier of `dpfedmtl` with "each-step" multiplies; "sound" by default.
+    /// The scale that the noise multiplier of `dpfedmtl` with "each-step" multiplies. The default
+    /// is "sound".
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_scale: Option<NoiseScale>,
     /// Local steps after training, on each device, starting from its personal model or, without
     /// one, from the shared model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<FineTuneKind>,
-    /// λ of the fine-tuning; 0.1 by default.
+    /// λ of the fine-tuning. The default is 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune_lambda: Option<f64>,
-    /// Passes over the local samples; 5 by default.
+    /// Passes over the local samples. The default is 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune_epochs: Option<u32>,
-    /// Number of devices whose personal models are evaluated, evenly spread over the federation;
-    /// 1000 by default.
+    /// Number of devices whose personal models are evaluated, evenly spread over the federation.
+    /// The default is 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluate_devices: Option<u32>,
 }
 
-/// What a `pmtl` device sends.
+/// The update of a `pmtl` device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PmtlUpdateName {
@@ -59,7 +61,7 @@ pub enum PmtlUpdateName {
     MeanOverAll,
 }
 
-/// What stays on a device.
+/// The part of the model that stays on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrivatePart {

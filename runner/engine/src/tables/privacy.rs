@@ -15,7 +15,7 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrivacyConfig {
-    /// Target ε: the noise is calibrated to it. One of three ways to say how much noise.
+    /// Target ε, to which the noise is calibrated. This is one of three ways to set the noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
     /// Noise std over clip norm.
@@ -24,53 +24,55 @@ pub struct PrivacyConfig {
     /// Noise std on the sum of a cohort's updates (on each device's update with local trust).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_std: Option<f64>,
-    /// ε that the run must not exceed, when the noise is given: it stops before that round.
+    /// ε that the run must not exceed, when the noise is given. The run stops before the round that
+    /// would exceed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_epsilon: Option<f64>,
-    /// δ, as a number or like "1/N^1.1".
+    /// δ, as a number or a formula such as "1/N^1.1".
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub delta: DeltaSpec,
-    /// L, or "adaptive"; needed wherever there is noise.
+    /// L, or "adaptive". Required wherever there is noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::config::schema::NumberOrText>")]
     pub clip_norm: Option<ClipNormSetting>,
     /// How an adaptive clip norm changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<AdaptiveConfig>,
-    /// Computes ε and calibrates the noise; the tightest sound accountant by default.
+    /// Computes ε and calibrates the noise. The default is the tightest sound accountant.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
-    /// A ledger that several runs on one population share, so that their costs add up; by default
-    /// each run has its own ledger, in its directory.
+    /// A ledger shared by several runs on one population, so that their costs add up. By default,
+    /// each run has its own ledger in its directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
-    /// Who adds the noise: the server ("central"), each device ("local"), or the server and helpers
-    /// that take masks off the sum ("distributed"; "distributed=3/2" with 3 helpers, of whom and
-    /// the server any 2 may collude).
+    /// Who adds the noise: the server ("central"), each device ("local"), or the server together
+    /// with helpers that take masks off the sum ("distributed"). With "distributed=3/2", there are
+    /// 3 helpers, and any 2 of these helpers and the server may collude.
     #[serde(serialize_with = "as_text", deserialize_with = "trust_model")]
     #[schemars(with = "String")]
     pub trust: TrustModel,
     /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
     pub grid_bits: u32,
-    /// k: a user has up to so many of the devices, and ε protects all of them together; 1 by
-    /// default.
+    /// k: a user has up to this many of the devices, and ε protects all of them together. The
+    /// default is 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices_per_user: Option<u32>,
     /// The run is the best of a random number of trials, and ε covers the choice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionConfig>,
-    /// The share of a target ε for `[[questions]]`; 0.1 by default.
+    /// The share of a target ε for `[[questions]]`. The default is 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions: Option<f64>,
-    /// How the noise of one round is related to that of others.
+    /// How the noise of one round is related to the noise of others.
     #[serde(skip_serializing_if = "MechanismName::is_independent")]
     pub mechanism: MechanismName,
-    /// b: any two rounds of one device are at least so many apart; for correlated noise.
+    /// b: for correlated noise, the minimum number of rounds from one participation of a device to
+    /// its next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separation: Option<u32>,
-    /// k: the largest number of rounds of one device; for correlated noise, by default as many as
-    /// are so far apart.
+    /// k: the largest number of rounds of one device. For correlated noise, the default is the
+    /// largest number that the separation allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participations: Option<u32>,
     /// How noise is correlated.
@@ -79,7 +81,7 @@ pub struct PrivacyConfig {
     pub family: Option<Family>,
 }
 
-/// How the noise of one round is related to that of others.
+/// How the noise of one round is related to the noise of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum MechanismName {
@@ -135,7 +137,7 @@ impl TrialSeed {
     pub const SECRET: Self = Self::Unknown(SecretSeed::Secret);
 }
 
-/// The word for a seed that nobody knows.
+/// The word for an unknown seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SecretSeed {
@@ -156,7 +158,7 @@ impl Default for SelectionConfig {
     }
 }
 
-/// The distribution of a number of trials, as it is written.
+/// The distribution of a number of trials, as written in files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TrialsName {
@@ -233,7 +235,7 @@ impl Default for AdaptiveConfig {
     }
 }
 
-/// A trust model, as it is written.
+/// A trust model, as written in files.
 fn trust_model<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TrustModel, D::Error> {
     String::deserialize(deserializer)?
         .parse()

@@ -1,4 +1,4 @@
-//! `[[questions]]`: what devices are asked between rounds.
+//! `[[questions]]`: the questions that devices answer between rounds.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,51 +9,51 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionConfig {
-    /// What is asked.
+    /// The kind of question.
     pub kind: QuestionKind,
-    /// A name in reports; that of the kind by default.
+    /// A name in reports. The default is the name of the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// It is asked after every so many rounds; 0 is after the last only.
+    /// Rounds from one time it is asked to the next. With 0, it is asked only after the last round.
     #[serde(default)]
     pub every: u32,
-    /// `evaluate`: the loss (of values, the squared error) from which on all count the same; 5 by
-    /// default.
+    /// `evaluate`: the loss (for values, the squared error) from which on all losses count the
+    /// same. The default is 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_bound: Option<f64>,
-    /// `histogram` and `presence`: the number of a feature, from 0; the label by default.
-    /// `moments`: the same; all features by default.
+    /// `histogram` and `presence`: the number of a feature, from 0. The default is the label.
+    /// `moments`: the same, but the default is all features.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feature: Option<u16>,
-    /// `histogram` and `presence`: edges of the bins, ascending; none for classes.
+    /// `histogram` and `presence`: edges of the bins, ascending. Questions about classes have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<f64>>,
     /// `moments`: the smallest and the largest value of a feature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
-    /// Devices that are asked, by the sampling of `[cohort]`; as many as train in a round by
-    /// default.
+    /// Number of devices asked, by the sampling of `[cohort]`. The default is the number that train
+    /// in a round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cohort_size: Option<u32>,
-    /// Noise std over the bound on one device's answer; by default all questions share
+    /// Noise std over the bound on one device's answer. By default, all questions share
     /// `privacy.questions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
     /// The samples of a device.
     #[serde(default, skip_serializing_if = "AskedSamples::is_local")]
     pub samples: AskedSamples,
-    /// The confidence of intervals; 0.99 by default.
+    /// The confidence of intervals. The default is 0.99.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }
 
-/// What is asked.
+/// The kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum QuestionKind {
     /// How good the model is: accuracy and loss, or the error of values.
     Evaluate,
-    /// Which classes the model takes for which.
+    /// Confusions of the model: predicted and true classes.
     Confusion,
     /// How samples are distributed over bins or classes.
     Histogram,
@@ -66,7 +66,7 @@ pub enum QuestionKind {
 }
 
 impl QuestionKind {
-    /// As files have it.
+    /// The name in files.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! `[server]`: what the server does with the noisy average.
+//! `[server]`: how the server uses the noisy average.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,15 +13,15 @@ use crate::denoise::flattening::SmoothAlong;
 pub struct ServerConfig {
     /// Step size η_g on the average.
     pub learning_rate: f64,
-    /// σ of the Laplacian smoothing; needs `method = "dp-fed-ls"`.
+    /// σ of the Laplacian smoothing. It requires `method = "dp-fed-ls"`.
     pub smoothing_factor: f64,
-    /// Smooth weights along these axes of the input instead of along one line; their product is the
-    /// number of features.
+    /// Smooth weights along these axes of the input instead of along one line. The product of the
+    /// axes is the number of features.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
-    /// Along what the weights of `model.layers` are smoothed: one line, in this order of a kernel's
-    /// outputs (B), inputs (C), rows (H) and columns (W), or the rows and columns of the images
-    /// that they weigh ("image").
+    /// The lines along which the weights of `model.layers` are smoothed: one line, in this order of
+    /// a kernel's outputs (B), inputs (C), rows (H) and columns (W), or the rows and columns of the
+    /// images that they weigh ("image").
     #[serde(skip_serializing_if = "SmoothAlong::is_default")]
     #[schemars(with = "String")]
     pub smooth_along: SmoothAlong,

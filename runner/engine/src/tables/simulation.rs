@@ -1,4 +1,4 @@
-//! `[simulation]`: how this machine simulates devices. None of it changes what real devices do.
+//! `[simulation]`: how this machine simulates devices. These settings do not affect real devices.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,7 +35,7 @@ impl ArithmeticName {
         }
     }
 
-    /// What a reader of a result must know about its bits; `None` for those of boards.
+    /// A warning to readers of a result about its bits, or `None` if they are the bits of boards.
     #[must_use]
     pub const fn caution(self) -> Option<&'static str> {
         match self {
@@ -51,7 +51,7 @@ impl ArithmeticName {
 pub struct SimulationConfig {
     /// How devices calculate.
     pub arithmetic: ArithmeticName,
-    /// Memory for what is kept of devices from round to round, to save time.
+    /// Memory for state of devices that is kept from round to round, to save time.
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub memory: MemorySize,
     /// How features are stored for `integer` arithmetic.
@@ -91,7 +91,7 @@ impl Default for FeatureFormat {
 }
 
 impl FeatureFormat {
-    /// The format as the wire has it; `None` if there is no such format.
+    /// The format on the wire, or `None` if there is no such format.
     #[must_use]
     pub fn checked(self) -> Option<fixed_point::FeatureFormat> {
         let is_wide = self.features == FeatureType::I16;
@@ -114,8 +114,8 @@ impl SimulationConfig {
         ])
     }
 
-    /// How devices store features in integers; `None` for other arithmetics and formats that do not
-    /// exist.
+    /// How devices store features in integers. `None` for other arithmetics, and for formats that
+    /// do not exist.
     pub(crate) fn feature_format(&self) -> Option<fixed_point::FeatureFormat> {
         match self.arithmetic {
             ArithmeticName::Integer => self.integer.checked(),
@@ -148,7 +148,7 @@ impl Default for MemorySize {
 }
 
 impl fmt::Display for MemorySize {
-    /// In the largest unit that it is a multiple of.
+    /// In the largest unit that divides it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let unit = UNITS
             .into_iter()

@@ -64,7 +64,7 @@ pub struct TrainConfig {
     pub proximal: f64,
     /// When the update is clipped.
     pub clip: ClipTime,
-    /// Smoothing factor of the local gradient (LSGD); 0 is none.
+    /// Smoothing factor of the local gradient (LSGD). 0 turns it off.
     pub gradient_smoothing: f64,
 }
 

@@ -1,5 +1,5 @@
 //! Encryption of keys at rest: XChaCha20-Poly1305 under a key derived from a passphrase by Argon2id
-//! (draft-irtf-cfrg-xchacha-03; RFC 8439; RFC 9106).
+//! (draft-irtf-cfrg-xchacha-03, RFC 8439, RFC 9106).
 //!
 //! ```text
 //! smolfed keys, encrypted: argon2id m=65536 t=3 p=4 salt=<32 hex digits> nonce=<48 hex digits>\n

@@ -212,7 +212,7 @@ fn are_as_claimed(ratios: &[f64], entries: usize) -> bool {
 }
 
 /// A ratio is outside four standard errors with a probability of 6.4e-5, one of 26 with less than
-/// 1.7e-3, and three seeds in a row with less than 5e-9; 3e-8 for six families.
+/// 1.7e-3, and three seeds in a row with less than 5e-9. For six families, this is 3e-8.
 #[test]
 fn decoded_prefixes_have_the_variance_of_the_formula() {
     const ENTRIES: usize = 1500;

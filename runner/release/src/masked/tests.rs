@@ -222,8 +222,8 @@ proptest! {
         prop_assert!((released.noise_std() / std - 1.0).abs() < 1e-12);
     }
 
-    /// Rounds of correlated noise have the same property, with combinations of exact sums; also if
-    /// both sides restart in some round.
+    /// Rounds of correlated noise have the same property, with combinations of exact sums. This
+    /// also holds if both sides restart in some round.
     #[test]
     fn correlated_noise_is_that_of_a_trusted_server(
         parts in vec(vec(any::<bool>(), 4), 12), anew in 1u32..12,

@@ -102,7 +102,7 @@ pub(super) fn run(request: &Request<'_>, out: &mut impl Write) -> Result<(), Cli
     Ok(())
 }
 
-/// Refuses a method whose models predict nothing; `open` is the experiment without privacy.
+/// Refuses a method whose models predict nothing. `open` is the experiment without privacy.
 fn predicts(config: &Config, open: &Config, folders: &DataFolders) -> Result<(), CliError> {
     let config = Config {
         method: config.method,
@@ -122,7 +122,7 @@ fn predicts(config: &Config, open: &Config, folders: &DataFolders) -> Result<(),
 /// The experiment without noise, with noise, and with noise and smoothing.
 fn variants(config: &Config) -> [(&'static str, Config); 3] {
     let mut plain = config.clone();
-    // Nothing of them is released: whoever holds the data trains them only to attack them.
+    // None of them is released: whoever holds the data trains them only to attack them.
     plain.privacy.ledger = None;
     plain.method = MethodName::DpFed;
     plain.server.smoothing_factor = 0.0;
@@ -133,7 +133,7 @@ fn variants(config: &Config) -> [(&'static str, Config); 3] {
     open.privacy.max_epsilon = None;
     open.privacy.clip_norm = None;
     open.privacy.adaptive = None;
-    // A selection is among trials with noise; the others keep it, and so the noise of the trial.
+    // A selection is among trials with noise. The others keep it, and therefore the trial's noise.
     open.privacy.selection = None;
     let mut smooth = plain.clone();
     smooth.server.smoothing_factor = config.server.smoothing_factor;

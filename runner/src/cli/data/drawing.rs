@@ -9,7 +9,7 @@ use smolfed_data::features::{FeatureRecipe, ImageFeatures};
 const SIDE: f64 = 280.0;
 const GAP: f64 = 24.0;
 
-/// The file; `None` for features that are not of an image.
+/// The file, or `None` for features that do not come from an image.
 pub(super) fn svg(pixels: &[f32], recipe: &FeatureRecipe, features: &[f32]) -> Option<String> {
     let FeatureRecipe::Image { features: kind, .. } = recipe else {
         return None;

@@ -8,8 +8,8 @@ const MAX_COLUMNS: usize = 78;
 /// Grids of fewer rows than this are channels and not images.
 const MIN_ROWS: usize = 5;
 
-/// Lines that show a sample with these axes; none for what is no grid of two axes or is too wide.
-/// Of three axes (channels, rows, columns) the first channel is shown.
+/// Lines that show a sample with these axes. A sample that is not a grid of two axes, or is too
+/// wide, has none. Of three axes (channels, rows, columns), the first channel is shown.
 pub(super) fn lines(features: &[f32], axes: &[usize]) -> Vec<String> {
     let (rows, columns) = match *axes {
         // A window of several channels.
@@ -38,8 +38,8 @@ pub(super) fn lines(features: &[f32], axes: &[usize]) -> Vec<String> {
     }
 }
 
-/// Two characters a pixel, since characters are twice as high as wide. What is rarer, dark or
-/// bright, is drawn; empty lines above and below are left out.
+/// Two characters per pixel, since characters are twice as high as wide. The rarer shade, dark or
+/// bright, is drawn. Empty lines above and below are left out.
 fn image(grid: &[f32], columns: usize) -> Vec<String> {
     let levels = levels(grid, SHADES.len());
     let inverted = levels.iter().sum::<usize>() * 2 > levels.len() * (SHADES.len() - 1);
@@ -72,7 +72,7 @@ fn channels(grid: &[f32], columns: usize) -> Vec<String> {
     grid.chunks_exact(columns).map(line).collect()
 }
 
-/// Values as steps from 0 (the smallest) to `count` − 1 (the largest); 0 where all are equal.
+/// Values as steps from 0 (the smallest) to `count` − 1 (the largest). All are 0 if they are equal.
 fn levels(values: &[f32], count: usize) -> Vec<usize> {
     let min = values.iter().copied().fold(f32::INFINITY, f32::min);
     let max = values.iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -58,7 +58,7 @@ pub(super) struct SignalArgs {
 }
 
 impl SignalArgs {
-    /// Notifies a coordinator, and returns a sentence about it; nothing if there is none.
+    /// Notifies a coordinator, and returns a sentence about it. The sentence is empty without one.
     pub(super) fn notify_coordinator(&self, holder: Holder) -> String {
         self.notify(holder, "coordinator")
     }

@@ -131,7 +131,7 @@ impl CorrelatedArgs {
     }
 }
 
-/// The strategies that are asked about.
+/// The strategies in question.
 #[derive(Debug)]
 pub(super) struct Setting {
     /// One, or those of all families.
@@ -140,9 +140,10 @@ pub(super) struct Setting {
     best: (Family, Strategy),
     /// k as it was given.
     asked: u32,
-    /// τ of the Poisson sampling to compare with; otherwise that of as many participations.
+    /// τ of the Poisson sampling to compare with. Without it, τ gives the same number of
+    /// participations.
     rate: Option<SamplingRate>,
-    /// Whether the number of devices is given; nothing depends on it.
+    /// Whether the number of devices is given. No figure depends on it.
     has_devices: bool,
 }
 

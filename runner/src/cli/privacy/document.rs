@@ -30,9 +30,9 @@ const ROUND_POINTS: u64 = 20;
 pub(super) struct Document {
     statement: PrivacyStatement,
     trade_off: TradeOff,
-    /// ε under replace-one of events that are accounted under add-remove.
+    /// ε under replace-one of events accounted under add-remove.
     replace_one: Option<f64>,
-    /// ε after so many rounds; empty for events of several kinds.
+    /// ε after this many rounds. Empty for events of several kinds.
     over_rounds: Vec<(u64, f64)>,
     answers: Vec<Value>,
     /// Notes on figures that are no bounds.

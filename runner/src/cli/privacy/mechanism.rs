@@ -134,7 +134,7 @@ pub(super) struct MechanismArgs {
 /// The flags, checked. What is searched for is `None` or a placeholder.
 #[derive(Debug)]
 pub(super) struct ParsedFlags {
-    /// The event; its noise is 0 and its count 1 where they are not given.
+    /// The event. Its noise is 0 and its count 1 where they are not given.
     pub(super) event: PrivacyEvent,
     pub(super) delta: Delta,
     pub(super) clip_norm: Option<ClipNorm>,
@@ -347,7 +347,7 @@ impl MechanismArgs {
         })
     }
 
-    /// τ of block-cyclic sampling; `None` without it.
+    /// τ of block-cyclic sampling, or `None` without it.
     fn rate_of_a_part(&self) -> Result<Option<SamplingRate>, CliError> {
         let Some(scheme) = self.sampling else {
             return Ok(None);

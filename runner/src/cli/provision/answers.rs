@@ -66,7 +66,7 @@ fn noise(text: &str) -> Result<NoiseMultiplier, String> {
 }
 
 impl AnswerArgs {
-    /// The policy of a device that runs here; `None` for that of its record.
+    /// The policy of a device that runs here, or `None` for the policy of its record.
     pub(in crate::cli) fn of_process(&self) -> Result<Option<QuestionPolicy>, CliError> {
         match (self.kinds(), self.max_answers) {
             (Kinds::NONE, _) => Ok(None),

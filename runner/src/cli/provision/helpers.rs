@@ -32,7 +32,7 @@ pub(in crate::cli) struct HelperArgs {
     helper_rounds: Option<u32>,
 }
 
-/// The files of all helpers; none without masked updates.
+/// The files of all helpers. Empty without masked updates.
 pub(in crate::cli) struct HelperFiles {
     files: Vec<HelperFile>,
 }

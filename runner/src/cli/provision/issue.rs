@@ -241,7 +241,7 @@ fn matrix_noise(experiment: &Experiment) -> NoiseMultiplier {
     rounded_down(multiplier * (1.0 - 1e-6))
 }
 
-/// Epochs of a round, at most; more where the experiment counts so many steps, or fine-tunes.
+/// Maximum epochs of a round, raised where the experiment's steps or its fine-tuning need more.
 fn max_epochs(experiment: &Experiment) -> u32 {
     let request = experiment.method().properties().personal_request();
     let steps = request.and_then(|request| request.steps);

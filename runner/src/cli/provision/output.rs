@@ -165,7 +165,7 @@ impl<'a> Output<'a> {
             .map_err(write_error(path))
     }
 
-    /// Ends archive and records; all files are then on disk.
+    /// Ends archive and records. All files are then on disk.
     pub(in crate::cli) fn sync(&mut self) -> Result<(), CliError> {
         let synced = |path: &Path, file: BufWriter<File>| {
             let file = file.into_inner().map_err(io::IntoInnerError::into_error);
@@ -208,7 +208,7 @@ impl Drop for Output<'_> {
         // Dropped, it would write the end of the archive, and print why it cannot.
         std::mem::forget(self.archive.take());
         for path in &self.created {
-            // Nothing else can be done about it; the error that ended this is told.
+            // A failed removal has no remedy. The error that ended the command is reported.
             let _ = fs::remove_file(path);
         }
     }

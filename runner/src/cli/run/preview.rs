@@ -54,7 +54,7 @@ impl<'a> Preview<'a> {
         })
     }
 
-    /// The complete experiment, below comments with the sizes; or one JSON document.
+    /// The complete experiment below comments with the sizes, or one JSON document.
     ///
     /// # Errors
     /// [`CliError`] if the configuration has no text form or the output takes nothing.

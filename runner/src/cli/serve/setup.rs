@@ -192,8 +192,8 @@ fn millis(time: Option<Duration>) -> Option<u64> {
     time.map(|time| time.as_millis() as u64)
 }
 
-/// Draws more devices where that is asked for, of which so many are real; how many updates then end
-/// a round.
+/// Draws more devices where this is requested, with `real` real devices among them. Returns the
+/// number of updates that then end a round.
 fn over_selected(args: &Args, config: &mut Config, real: usize) -> Result<Option<u32>, CliError> {
     let Some(over) = args.over_select else {
         return Ok(None);

@@ -28,11 +28,11 @@ const BLOCK: usize = 64;
 /// other. Half of them are neighbours, and successive runs start that many devices apart.
 const DISTANCES: [u32; DEVICES] = [0, 1, 2, 3, 4, 5, 8, 16, 32, 64, 128, 256];
 
-/// What to observe of a run, and how to compare it.
+/// The observed quantities of a run, and the way to compare it.
 pub struct Layout {
     /// Coordinates of an update.
     length: usize,
-    /// Devices with visible uploads; none with a trusted server.
+    /// Number of devices with visible uploads. With a trusted server, there are none.
     devices: usize,
     device_count: u32,
     rounds: u32,

@@ -85,8 +85,8 @@ impl Tensors {
         self.blocks.iter().map(piece).collect()
     }
 
-    /// Returns √(a / b) for each tensor of weights, with a and b sums over its blocks; 1 where b is
-    /// 0.
+    /// Returns √(a / b) for each tensor of weights, with a and b sums over its blocks, or 1 where b
+    /// is 0.
     pub(super) fn kept(&self, squares: &[[f64; 2]]) -> Vec<f64> {
         let mut sums = vec![[0.0; 2]; self.tensors.len()];
         for (block, [mixed, whole]) in self.blocks.iter().zip(squares) {

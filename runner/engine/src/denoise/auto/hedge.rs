@@ -11,7 +11,7 @@ pub(super) struct Hedge {
     losses: Vec<f64>,
     /// Variance of that loss due to the noise of the judging releases.
     variances: Vec<f64>,
-    /// Mixability gap over all rounds; 0 before there is evidence.
+    /// Mixability gap over all rounds, 0 before there is evidence.
     gap: f64,
     weights: Vec<f64>,
 }

@@ -60,9 +60,9 @@ pub struct Evaluator<'a> {
 pub struct Represented {
     /// Training samples.
     pub bank: Labelled,
-    /// Test samples; may be empty.
+    /// Test samples, possibly none.
     pub test: Labelled,
-    /// Validation samples; may be empty.
+    /// Validation samples, possibly none.
     pub validation: Labelled,
 }
 

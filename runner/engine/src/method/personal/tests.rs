@@ -412,6 +412,6 @@ fn noise_in_each_step_has_the_std_that_is_said() {
     let squares: f64 = sum.iter().map(|q| (*q as f64 * step).powi(2)).sum();
     let found = (squares / sum.len() as f64).sqrt();
     let said = experiment.release.noise_std_of_sum(rate, 20);
-    // 260 draws: a relative standard error of 4.4 %; five of them.
+    // 260 draws have a relative standard error of 4.4 %. The tolerance is five of them.
     assert!((found / said - 1.0).abs() < 0.22, "{found} {said}");
 }

@@ -20,7 +20,7 @@ const METADATA: &str = "smolfed";
 /// Layout of a sample's features, and names of features and classes.
 #[derive(Clone, Debug, Default)]
 pub struct InputLayout {
-    /// Lengths of the axes of a grid sample, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid sample, slowest first. Empty otherwise.
     pub axes: Vec<usize>,
     /// Names of features and classes, where known.
     pub names: Names,
@@ -33,17 +33,17 @@ pub struct InputLayout {
 pub struct ModelFile {
     /// Rows of W, one per output, as a flat slice.
     pub weights: Vec<f32>,
-    /// One per output; empty if they stay on the devices.
+    /// One per output. Empty if they stay on the devices.
     pub biases: Vec<f32>,
     /// Number of outputs of the first of several layers, to which the weights then belong.
     pub hidden: Option<usize>,
     /// Number of features.
     pub features: usize,
-    /// Lengths of the axes of a grid sample, slowest first; empty otherwise.
+    /// Lengths of the axes of a grid sample, slowest first. Empty otherwise.
     pub axes: Vec<usize>,
-    /// Name of each feature; empty where not known.
+    /// Name of each feature. Empty where unknown.
     pub feature_names: Vec<String>,
-    /// Name of each class; empty where not known.
+    /// Name of each class. Empty where unknown.
     pub class_names: Vec<String>,
 }
 

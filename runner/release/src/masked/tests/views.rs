@@ -12,9 +12,9 @@ fn chi_square(counts: &[u32]) -> f64 {
 }
 
 /// Tests every bit of the coordinator's view without an answer: the masked update of a device, and
-/// the masked sum of several. Of w = 14 bits, both pieces of five are uniform: 31 degrees of
-/// freedom, beyond 96 with probability 1e-8; single bits, 1 degree, beyond 33 with probability
-/// 1e-8. In total (2 + 14) · 2 comparisons: false alarm below 4e-7.
+/// the masked sum of several. Of w = 14 bits, both pieces of five are uniform: with 31 degrees of
+/// freedom, the statistic is beyond 96 with probability 1e-8. Single bits have 1 degree, and are
+/// beyond 33 with probability 1e-8. In total (2 + 14) · 2 comparisons: false alarm below 4e-7.
 #[test]
 fn the_view_of_the_coordinator_without_an_answer_is_uniform() {
     let setting = Setting::new(1, None);

@@ -1,7 +1,7 @@
 //! ONNX: one graph with the preprocessing and the model, from raw features to predictions. It uses
 //! only operators of the standard set, version 13.
 //!
-//! | input | `features` | float, rows × features; NaN is a missing value |
+//! | input | `features` | float, rows × features, with NaN for a missing value |
 //! | --- | --- | --- |
 //! | outputs of a classifier | `class` | int64, rows: the number of the class |
 //! | | `probabilities` | float, rows × classes |
