@@ -36,7 +36,7 @@ pub mod slots;
 mod tests;
 
 pub use file::{Accepted, Encoding, FileDigest, Header, PublisherKey};
-pub use receiver::{Phase, Receiver};
+pub use receiver::Receiver;
 pub use slots::ModelSlots;
 
 /// Why a device refuses a model file, or cannot store it.

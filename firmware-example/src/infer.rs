@@ -9,10 +9,11 @@ use core::convert::Infallible;
 use embedded_storage::nor_flash::NorFlash;
 use semihosting::println;
 use smolfed_core::{
-    delivery::{Accepted, ModelSlots, Phase, PublisherKey, Receiver},
+    delivery::{Accepted, ModelSlots, PublisherKey, Receiver},
     model::{FixedModel, Model},
     predict::{CurrentModel, Predictor},
     provision::Recipient,
+    session::Phase,
     wire::message::ModelShape,
 };
 

@@ -16,7 +16,7 @@ use super::{DeliveryError, ModelSlots, file::Accepted};
 use crate::{
     recipe::MAX_RECIPE_BYTES,
     session::{
-        REPETITIONS,
+        Phase, REPETITIONS,
         exchange::{Endpoint, exchange},
         line::Line,
     },
@@ -30,24 +30,6 @@ use crate::{
         refusal::{Refusal, Refusals},
     },
 };
-
-/// The phase of a receiver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub enum Phase {
-    /// Before the first message: [`Receiver::timeout`] sends the hello.
-    Silent,
-    /// The hello was sent.
-    Greeting,
-    /// The session is open, and the device has named its version.
-    Ready,
-    /// The device has the version that the coordinator offers. It waits for another one.
-    Idle,
-    /// A file is coming in.
-    Receiving,
-    /// The coordinator refused this device. The receiver stays silent until it is called.
-    Refused(WhyRefused),
-}
 
 /// A device that only infers, in contact with a coordinator.
 pub struct Receiver<F, R> {
@@ -211,7 +193,8 @@ impl<F: NorFlash, R: Rng> Receiver<F, R> {
             return;
         }
         let answer = match self.phase {
-            Phase::Idle | Phase::Refused(_) => return,
+            // A receiver neither trains nor sends.
+            Phase::Idle | Phase::Refused(_) | Phase::Training | Phase::Sending => return,
             Phase::Silent => Answer::Hello,
             Phase::Greeting => Answer::HelloAgain,
             Phase::Ready | Phase::Receiving if self.repetitions >= REPETITIONS => Answer::Hello,

@@ -15,6 +15,7 @@ use crate::{
     harness::Ram,
     model::ModelKind,
     recipe::Recipe,
+    session::Phase,
     wire::message::{ModelGrid, ModelShape},
 };
 

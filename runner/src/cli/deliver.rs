@@ -11,9 +11,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::CliError;
 use super::operation::{LogArgs, address};
-use smolfed_fleet::delivery::published::Published;
 use smolfed_fleet::delivery::serve_figures;
-use smolfed_fleet::delivery::service::{DeliveryService, words};
+use smolfed_fleet::delivery::service::DeliveryService;
 use smolfed_fleet::keys::FleetKeys;
 use smolfed_fleet::keys::passphrase::PassphraseSource;
 use smolfed_fleet::link::Preset;
@@ -128,11 +127,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         keys.reload_on_hangup()?;
         let listeners = args.listen.iter().map(|address| listen(address, &options));
         let listeners: Vec<_> = listeners.collect::<Result<_, _>>()?;
-        tracing::info!(
-            reason = "versions",
-            "{}",
-            words(&Published::read(&args.models)?)
-        );
+        tracing::info!(reason = "versions", "{}", service.shares());
         for (listener, address) in listeners.into_iter().zip(&args.listen) {
             tracing::info!(reason = "listening", %address, "waiting for devices at {address}");
             tokio::spawn(Arc::clone(&service).accept(listener));

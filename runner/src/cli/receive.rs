@@ -7,7 +7,6 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::runtime::Builder;
-use tokio_util::sync::CancellationToken;
 
 use super::CliError;
 use super::session::stop_on_ctrl_c;
@@ -118,13 +117,12 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
 /// Runs all devices until they are done, or until Ctrl-C.
 fn run_all(devices: &[InferDevice<'_>]) -> Result<(), CliError> {
     let asked = stop_on_ctrl_c()?;
-    let stop = CancellationToken::new();
     let runtime = Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CliError::Stopped(error.to_string()))?;
     runtime.block_on(async {
         let running = async {
             let mut running: FuturesUnordered<_> =
-                devices.iter().map(|device| device.run(&stop)).collect();
+                devices.iter().map(|device| device.run()).collect();
             while let Some(result) = running.next().await {
                 result?;
             }

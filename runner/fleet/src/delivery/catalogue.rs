@@ -110,21 +110,14 @@ impl Version {
         .collect()
     }
 
-    /// Returns ε and δ of the model, or that it has no statement.
+    /// Returns the privacy statement in one line, with its δ, its accountant and its conditions.
     #[must_use]
     pub fn privacy_words(&self) -> String {
-        match &self.statement {
-            None => "no statement".to_owned(),
-            Some(statement) if statement.epsilon.is_infinite() => "no guarantee".to_owned(),
-            Some(statement) => {
-                let bound = if statement.is_upper_bound() {
-                    ""
-                } else {
-                    ", not an upper bound"
-                };
-                format!("ε = {:.3}{bound}", statement.epsilon)
-            }
-        }
+        let statement = self.statement.as_ref();
+        statement.map_or_else(
+            || "no privacy statement".to_owned(),
+            PrivacyStatement::in_one_line,
+        )
     }
 
     /// Returns where the parameters are from.
@@ -263,8 +256,6 @@ pub struct Edit {
     folder: PathBuf,
     /// The publisher, on the machine that has its key.
     publisher: Option<Publisher>,
-    /// Whether the key was created.
-    pub has_new_key: bool,
     catalogue: Catalogue,
     _lock: File,
 }
@@ -302,14 +293,12 @@ impl Edit {
         };
         let mut publisher = Publisher::open(folder)?;
         // A folder with versions has had a key.
-        let has_new_key = publisher.is_none() && catalogue.versions.is_empty();
-        if has_new_key {
+        if publisher.is_none() && catalogue.versions.is_empty() {
             publisher = Some(Publisher::create(folder)?);
         }
         Ok(Self {
             folder: folder.to_path_buf(),
             publisher,
-            has_new_key,
             catalogue,
             _lock: lock,
         })
@@ -342,7 +331,7 @@ impl Edit {
                 version: current.version,
                 percent: rest_of(percent),
             }],
-            (Some(_), []) => return Err(CatalogueError::NoEarlier),
+            (Some(_), []) => return Err(CatalogueError::First),
             (Some(_), _) => return Err(CatalogueError::AlreadySplit),
         };
         let version = Version {

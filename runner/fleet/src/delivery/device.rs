@@ -8,12 +8,12 @@ use std::pin::pin;
 use getrandom::SysRng;
 use rand_core::UnwrapErr;
 use smolfed_core::delivery::slots::flash_bytes;
-use smolfed_core::delivery::{Accepted, ModelSlots, Phase, Receiver};
+use smolfed_core::delivery::{Accepted, ModelSlots, Receiver};
 use smolfed_core::provision::Recipient;
+use smolfed_core::session::Phase;
 use smolfed_release::durable::write_atomically;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, sleep, sleep_until};
-use tokio_util::sync::CancellationToken;
 
 use crate::backoff::BackOff;
 use crate::device::DeviceError;
@@ -87,11 +87,11 @@ pub fn save_slots(path: &Path, slots: &mut Slots) -> Result<(), DeviceError> {
 }
 
 impl InferDevice<'_> {
-    /// Fetches models until `stop` is cancelled.
+    /// Fetches models, until the future is dropped.
     ///
     /// # Errors
     /// [`DeviceError`].
-    pub async fn run(&self, stop: &CancellationToken) -> Result<(), DeviceError> {
+    pub async fn run(&self) -> Result<(), DeviceError> {
         let page = record_of(&self.record)?;
         let recipient = Recipient::read(&page);
         let Recipient { device, chain } = recipient.map_err(|error| {
@@ -105,16 +105,14 @@ impl InferDevice<'_> {
         self.tell(&receiver);
         let mut listener = self.direction.listener(self.transport)?;
         let (mut back_off, mut is_reported) = (BackOff::new(), false);
-        while !stop.is_cancelled() {
-            let opened = tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                opened = self.direction.open(listener.as_deref_mut(), self.transport) => opened,
-            };
-            match opened {
+        loop {
+            let opened = self.direction.open(listener.as_deref_mut(), self.transport);
+            match opened.await {
                 Ok(mut transport) => {
-                    match self.exchange(&mut receiver, &mut *transport, stop).await? {
-                        Ended::Done => return Ok(()),
-                        Ended::Broken => {}
+                    match self.talk(&mut receiver, &mut *transport).await {
+                        Ok(()) => return Ok(()),
+                        Err(Interruption::Connection) => {}
+                        Err(Interruption::Device(error)) => return Err(error),
                     }
                     (back_off, is_reported) = (BackOff::new(), false);
                 }
@@ -126,12 +124,8 @@ impl InferDevice<'_> {
                 }
                 Err(_) => {}
             }
-            tokio::select! {
-                () = stop.cancelled() => return Ok(()),
-                () = sleep(back_off.next_pause()) => {}
-            }
+            sleep(back_off.next_pause()).await;
         }
-        Ok(())
     }
 
     fn tell(&self, receiver: &InferReceiver) {
@@ -168,24 +162,13 @@ impl InferDevice<'_> {
         Ok(())
     }
 
-    async fn exchange(
-        &self,
-        receiver: &mut InferReceiver,
-        transport: &mut dyn Transport,
-        stop: &CancellationToken,
-    ) -> Result<Ended, DeviceError> {
-        let talked = self.talk(receiver, transport, stop).await;
-        // Connections end at any time. This is not reported.
-        talked.unwrap_or(Ok(Ended::Broken))
-    }
-
-    /// Moves bytes between a connection and the receiver, until it breaks.
+    /// Moves bytes between a connection and the receiver, until it breaks, or the device has the
+    /// offered version and needs no other.
     async fn talk(
         &self,
         receiver: &mut InferReceiver,
         transport: &mut dyn Transport,
-        stop: &CancellationToken,
-    ) -> io::Result<Result<Ended, DeviceError>> {
+    ) -> Result<(), Interruption> {
         // A zero ends truncated frames, in both directions. A new connection is a new session.
         self.link.write(transport, &[0]).await?;
         receiver.reconnect();
@@ -198,26 +181,25 @@ impl InferDevice<'_> {
                 receiver.sent();
             }
             if self.once && receiver.phase() == Phase::Idle {
-                return Ok(Ok(Ended::Done));
+                return Ok(());
             }
             let idle_end = last_received + self.link.idle_timeout();
             let due = Instant::now() + self.link.invite_pause * factor;
             timer.as_mut().reset(due.min(idle_end));
             let count = tokio::select! {
-                () = stop.cancelled() => return Ok(Ok(Ended::Done)),
                 () = &mut timer => None,
                 read = transport.read(&mut buffer) => Some(read?),
             };
             let Some(count) = count else {
                 if last_received.elapsed() >= self.link.idle_timeout() {
-                    return Err(ErrorKind::TimedOut.into());
+                    return Err(Interruption::Connection);
                 }
                 receiver.timeout();
                 factor = (2 * factor).min(MAX_FACTOR);
                 continue;
             };
             if count == 0 {
-                return Err(ErrorKind::UnexpectedEof.into());
+                return Err(Interruption::Connection);
             }
             (factor, last_received) = (1, Instant::now());
             let mut rest = buffer.get(..count).unwrap_or_default();
@@ -226,9 +208,7 @@ impl InferDevice<'_> {
                 let taken = receiver.receive(rest).max(1);
                 rest = rest.get(taken..).unwrap_or_default();
                 // Before the device names a version to the service.
-                if let Err(error) = self.follow(receiver, before) {
-                    return Ok(Err(error));
-                }
+                self.follow(receiver, before)?;
                 while !receiver.outgoing().is_empty() {
                     self.link.write(transport, receiver.outgoing()).await?;
                     receiver.sent();
@@ -240,10 +220,22 @@ impl InferDevice<'_> {
 
 type InferReceiver = Receiver<Image<Vec<u8>>, UnwrapErr<SysRng>>;
 
-/// How a connection ended.
-enum Ended {
-    /// The device is done.
-    Done,
-    /// The connection broke.
-    Broken,
+/// What ends a conversation early.
+enum Interruption {
+    /// The connection broke. Connections end at any time, so this is not reported.
+    Connection,
+    /// The device cannot continue.
+    Device(DeviceError),
+}
+
+impl From<io::Error> for Interruption {
+    fn from(_: io::Error) -> Self {
+        Self::Connection
+    }
+}
+
+impl From<DeviceError> for Interruption {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(error)
+    }
 }

@@ -78,6 +78,9 @@ pub enum CatalogueError {
     /// There is no version to go back to.
     #[error("there is no earlier version to go back to: `smolfed models list` shows the versions")]
     NoEarlier,
+    /// A share of the first version.
+    #[error("the first version is for all devices: leave `--share` out")]
+    First,
     /// A new share next to several current versions.
     #[error("devices already get different versions: set all shares with `smolfed models split`")]
     AlreadySplit,

@@ -92,6 +92,12 @@ impl DeliveryService {
         self.figures.snapshot(state.keys.len(), &state.published)
     }
 
+    /// Describes the shares of the current versions.
+    #[must_use]
+    pub fn shares(&self) -> String {
+        words(&self.state.borrow().published)
+    }
+
     /// Replaces the keys. Sessions under a removed or replaced key end.
     pub fn set_keys(&self, keys: BTreeMap<u32, ChainKey>) {
         self.state.send_modify(|state| {
@@ -230,7 +236,7 @@ impl DeliveryService {
             let (mut count, mut is_due) = (0, false);
             tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
-                () = displaced.cancelled() => return Ok(()),
+                () = displaced.cancelled() => return Err(ErrorKind::ConnectionAborted.into()),
                 read = transport.read(&mut bytes) => {
                     count = read?;
                     if count == 0 {

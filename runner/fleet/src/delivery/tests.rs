@@ -8,8 +8,9 @@ use rand_chacha::ChaCha12Rng;
 use rand_chacha::rand_core::SeedableRng;
 use smolfed_core::crypto::Key;
 use smolfed_core::delivery::slots::flash_bytes;
-use smolfed_core::delivery::{Accepted, ModelSlots, Phase, PublisherKey, Receiver};
+use smolfed_core::delivery::{Accepted, ModelSlots, PublisherKey, Receiver};
 use smolfed_core::model::ModelKind;
+use smolfed_core::session::Phase;
 use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::message::{ModelGrid, ModelShape, WhyRefused};
 

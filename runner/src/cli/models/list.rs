@@ -35,14 +35,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
         let document = json!({ "model": model, "versions": versions, "shares": shares });
         return Ok(writeln!(out, "{document}")?);
     }
-    let head = [
-        "version",
-        "share",
-        "answers",
-        "privacy",
-        "source",
-        "published",
-    ];
+    let head = ["version", "share", "answers", "source", "published"];
     let rows = versions.iter().rev().map(|version| {
         let mut shares = shares.iter();
         let share = shares.find(|share| share.version == version.number);
@@ -54,7 +47,6 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
                 [] => "none".to_owned(),
                 answers => answers.join("; "),
             },
-            version.privacy_words(),
             version.source_words(),
             version.published.clone(),
         ]
@@ -62,5 +54,14 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let rows: Vec<_> = std::iter::once(head.map(str::to_owned).to_vec())
         .chain(rows)
         .collect();
-    Ok(write!(out, "{model}\n\n{}", aligned(&rows))?)
+    writeln!(out, "{model}\n\n{}", aligned(&rows))?;
+    for version in versions.iter().rev() {
+        writeln!(
+            out,
+            "version {}: {}",
+            version.number,
+            version.privacy_words()
+        )?;
+    }
+    Ok(())
 }

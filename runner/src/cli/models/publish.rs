@@ -44,20 +44,18 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
     let draft = draft(args)?;
     let folder = &args.folder.models;
-    let edit = Edit::begin_or_create(folder)?;
-    let has_new_key = edit.has_new_key;
-    let version = edit.publish(draft, args.share)?;
+    let version = Edit::begin_or_create(folder)?.publish(draft, args.share)?;
     let path = file_path(folder, version.number);
     let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
     writeln!(
         out,
-        "version {}: {}, {}, {bytes} bytes in {}",
+        "version {}: {}, {bytes} bytes in {}\n{}",
         version.number,
         version.source_words(),
-        version.privacy_words(),
-        path.display()
+        path.display(),
+        version.privacy_words()
     )?;
-    if has_new_key {
+    if version.number == 1 {
         let public = folder.join(PUBLIC);
         writeln!(
             out,
