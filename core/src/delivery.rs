@@ -44,7 +44,7 @@ pub use slots::ModelSlots;
 #[non_exhaustive]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum DeliveryError {
-    /// The bytes are not a model file of this version of the format.
+    /// The bytes are not a model file of this version of the format, or a parameter is not finite.
     Format,
     /// The length does not fit the model.
     Length,
@@ -65,7 +65,7 @@ pub enum DeliveryError {
 impl core::fmt::Display for DeliveryError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
-            Self::Format => "not a model file of this version",
+            Self::Format => "not a model file of this version, or a parameter is not a number",
             Self::Length => "the length of the file does not fit the model",
             Self::Shape => "the file is for a model of another shape",
             Self::Recipe => "the file is for other features",

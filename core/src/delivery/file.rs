@@ -24,6 +24,7 @@ use sha2::{Digest, Sha512};
 use super::DeliveryError;
 use crate::{
     bytes::{Reader, Writer},
+    fixed_point::is_weight,
     recipe::{MAX_RECIPE_BYTES, Recipe},
     wire::message::{MAX_SHAPE_BYTES, ModelGrid, ModelShape},
 };
@@ -120,6 +121,21 @@ impl Header {
         u32::try_from(bytes).ok()
     }
 
+    /// Whether these words of a file are numbers of the model: finite, or weights of integer
+    /// arithmetic. Steps of a grid always are.
+    pub(super) fn has_numbers(&self, words: &[u8]) -> bool {
+        let words = words
+            .as_chunks()
+            .0
+            .iter()
+            .map(|word| u32::from_le_bytes(*word));
+        match (self.encoding, self.shape.integer) {
+            (Encoding::Short(_), _) => true,
+            (Encoding::Words, Some(_)) => words.map(|word| word as i32).all(is_weight),
+            (Encoding::Words, None) => words.map(f32::from_bits).all(f32::is_finite),
+        }
+    }
+
     /// Returns the bytes of the file, or `None` if they exceed any device's memory.
     pub fn file_bytes(&self) -> Option<u32> {
         self.parameter_bytes()?
@@ -183,8 +199,10 @@ impl Header {
             recipe,
             encoding,
         };
+        // Weights of integer arithmetic have more places than any grid.
+        let is_encoded = header.shape.integer.is_none() || encoding == Encoding::Words;
         // One header has one form: the number of parameters fits, and the rest is zero.
-        (version > 0 && header.write() == *bytes).then_some(header)
+        (is_encoded && version > 0 && header.write() == *bytes).then_some(header)
     }
 }
 

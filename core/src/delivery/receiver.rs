@@ -212,6 +212,10 @@ impl<F: NorFlash, R: Rng> Receiver<F, R> {
 
     /// Asks again for the offered version, on a line where the coordinator cannot call.
     pub fn ask(&mut self) {
+        // A frame that waits may be on its way to the line.
+        if !self.outgoing().is_empty() {
+            return;
+        }
         if matches!(self.phase, Phase::Idle | Phase::Ready) {
             self.repetitions = 0;
             self.phase = Phase::Ready;

@@ -271,7 +271,11 @@ impl<F: NorFlash> ModelSlots<F> {
             let mut block = [0; BLOCK];
             self.read(slot, offset, &mut block)?;
             let count = (signature - offset).min(BLOCK as u32);
-            digest.update(block.get(..count as usize).unwrap_or_default());
+            let content = block.get(..count as usize).unwrap_or_default();
+            if !header.has_numbers(content) {
+                return Err(DeliveryError::Format);
+            }
+            digest.update(content);
             offset += count;
         }
         let signature = self.signature(slot, signature)?;

@@ -71,6 +71,8 @@ fn parameters(version: u32) -> Vec<f32> {
 struct Made {
     header: Header,
     seed: u8,
+    /// The last parameter, if it is another one.
+    last: Option<f32>,
 }
 
 fn made(version: u32) -> Made {
@@ -82,6 +84,7 @@ fn made(version: u32) -> Made {
             encoding: Encoding::Words,
         },
         seed: 1,
+        last: None,
     }
 }
 
@@ -93,7 +96,11 @@ impl Made {
 
     fn file(&self) -> Vec<u8> {
         let mut file = self.header.write().to_vec();
-        for value in parameters(self.header.version) {
+        let mut values = parameters(self.header.version);
+        if let (Some(value), Some(last)) = (self.last, values.last_mut()) {
+            *last = value;
+        }
+        for value in values {
             match self.header.encoding {
                 Encoding::Words => file.extend(value.to_le_bytes()),
                 Encoding::Short(grid) => file.extend(grid.steps(value).to_le_bytes()),
@@ -198,6 +205,10 @@ fn other_files_are_refused_by_name_and_the_model_stays() {
             DeliveryError::Recipe,
         ),
         (other(&|made| made.seed = 2), DeliveryError::Signature),
+        (
+            other(&|made| made.last = Some(f32::NAN)),
+            DeliveryError::Format,
+        ),
         (other(&|made| made.header.version = 2), DeliveryError::Old),
         (other(&|made| made.header.version = 1), DeliveryError::Old),
         // A version above the signed one.

@@ -171,6 +171,20 @@ fn a_device_fetches_the_offered_version_and_names_it() {
     }
 }
 
+/// The line may still read the frame that waits.
+#[test]
+fn asking_does_not_replace_a_frame_that_waits() {
+    let mut device = device(blank());
+    let mut coordinator = Coordinator::new(3, file_of(3));
+    device.timeout();
+    carry(&mut device, &mut coordinator, &mut |_| false);
+    device.ask();
+    let waiting = device.outgoing().to_vec();
+    assert!(!waiting.is_empty());
+    device.ask();
+    assert_eq!(device.outgoing(), waiting);
+}
+
 #[test]
 fn each_lost_frame_and_each_lost_session_is_made_up_for() {
     let frames = {
