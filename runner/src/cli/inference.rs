@@ -30,11 +30,11 @@ pub(super) struct ModelArgs {
 
 /// Arithmetic of predictions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Arithmetic {
+pub(super) enum Arithmetic {
     /// Floating point, as in the evaluation of `smolfed run`.
     F32,
     /// Integers, with the same bits as boards without a floating-point unit. Features of a model of
-    /// one layer have the format of the run's `[simulation.integer]`. Networks have 8 bits.
+    /// one layer have the format of the run's `[simulation.integer]`.
     Integer,
 }
 
@@ -43,7 +43,7 @@ enum Arithmetic {
 pub(super) struct ArithmeticArgs {
     /// Compute predictions in this arithmetic.
     ///
-    /// `integer` rounds features and weights, in networks to 8 bits.
+    /// `integer` rounds features and weights (to 8 bits in networks).
     #[arg(long, value_enum, default_value = "f32")]
     arithmetic: Arithmetic,
     /// Calibrate the value ranges of a network in 8 bits with the public rows of this file.
@@ -80,7 +80,7 @@ impl ArithmeticArgs {
         if self.calibrate.is_some() {
             return Err(InferenceError::Calibration.into());
         }
-        let format = is_integer.then(|| args.feature_format()).transpose()?;
+        let format = is_integer.then(|| feature_format(&args.run)).transpose()?;
         let integers = format.map(|format| model.in_integers(format)).transpose()?;
         Ok(integers.map(Integers::Layer))
     }
@@ -150,23 +150,23 @@ impl ModelArgs {
         TrainedModel::open(&self.run, self.device)
     }
 
-    /// How boards store the features of a run's model of one layer: `[simulation.integer]` of the
-    /// run, or its default.
-    fn feature_format(&self) -> Result<FeatureFormat, CliError> {
-        let config = RunDir::open(&self.run)?.config()?;
-        let format = config.simulation.integer.checked();
-        format.ok_or_else(|| {
-            CliError::Usage(format!(
-                "{}: `simulation.integer` is not a format of features",
-                RunDir::config_path(&self.run).display()
-            ))
-        })
-    }
-
     /// The device whose personal model is asked for.
     pub(super) const fn device(&self) -> Option<u32> {
         self.device
     }
+}
+
+/// How boards store the features of a run's model of one layer: `[simulation.integer]` of the run,
+/// or its default.
+pub(super) fn feature_format(run: &Path) -> Result<FeatureFormat, CliError> {
+    let config = RunDir::open(run)?.config()?;
+    let format = config.simulation.integer.checked();
+    format.ok_or_else(|| {
+        CliError::Usage(format!(
+            "{}: `simulation.integer` is not a format of features",
+            RunDir::config_path(run).display()
+        ))
+    })
 }
 
 impl RowArgs {

@@ -454,6 +454,13 @@ fn check(draft: &Draft) -> Result<(), CatalogueError> {
             "it has other parameters than its shape",
         ));
     }
+    // Bit patterns of integers, some of which are NaN as `f32`.
+    if draft.shape.integer.is_some() {
+        return match draft.grid {
+            None => Ok(()),
+            Some(_) => Err(CatalogueError::Unusable("weights in integers have 32 bits")),
+        };
+    }
     if !draft.parameters.iter().all(|value| value.is_finite()) {
         return Err(CatalogueError::Unusable("a parameter is not finite"));
     }

@@ -9,12 +9,13 @@ use rand_chacha::rand_core::SeedableRng;
 use smolfed_core::crypto::Key;
 use smolfed_core::delivery::slots::flash_bytes;
 use smolfed_core::delivery::{Accepted, ModelSlots, PublisherKey, Receiver};
+use smolfed_core::fixed_point::{FeatureFormat, FeatureScale};
 use smolfed_core::model::ModelKind;
 use smolfed_core::session::Phase;
 use smolfed_core::wire::keys::ChainKey;
 use smolfed_core::wire::message::{ModelGrid, ModelShape, WhyRefused};
 
-use super::catalogue::{Catalogue, Draft, Edit, Share, file_path};
+use super::catalogue::{Catalogue, Draft, Edit, Share, file_path, signed_file};
 use super::conversation::{Context, Conversation};
 use super::error::CatalogueError;
 use super::figures::Figures;
@@ -191,6 +192,38 @@ fn versions_are_published_split_and_taken_back_under_rising_numbers() {
     assert_eq!(roll_back(folder, None).unwrap(), 6);
     let catalogue = Catalogue::read(folder).unwrap();
     assert_eq!(catalogue.version(6).unwrap().rolls_back_to, Some(1));
+}
+
+/// The bits of a negative weight are NaN as `f32`.
+#[test]
+fn weights_in_integers_keep_their_bits() {
+    let place = tempfile::tempdir().unwrap();
+    let scale = FeatureScale::new::<i8>(6).unwrap();
+    let weights = [-1_i32, 1, -(1 << 20), 0];
+    let bits = weights.map(i32::cast_unsigned);
+    let draft = |grid| Draft {
+        shape: ModelShape {
+            features: 1,
+            outputs: 2,
+            integer: Some(FeatureFormat::of::<i8>(scale)),
+            ..SHAPE
+        },
+        parameters: bits.map(f32::from_bits).to_vec(),
+        grid,
+        ..draft(0.0)
+    };
+    let edit = || Edit::begin_or_create(place.path()).unwrap();
+    edit().publish(draft(None), None).unwrap();
+    edit().publish(draft(None), None).unwrap();
+    edit().roll_back(None).unwrap();
+    for version in 1..=3 {
+        let (header, file) = signed_file(place.path(), version).unwrap();
+        let found: Vec<f32> = header.parameters(&file);
+        let found: Vec<u32> = found.iter().map(|value| value.to_bits()).collect();
+        assert_eq!(found, bits, "{version}");
+    }
+    let refused = edit().publish(draft(ModelGrid::new(4)), None).unwrap_err();
+    assert!(refused.to_string().contains("32 bits"), "{refused}");
 }
 
 #[test]

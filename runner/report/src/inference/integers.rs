@@ -98,6 +98,14 @@ impl<'a> IntegerModel<'a> {
         Ok(parameters.iter().map(|w| round_weight(*w).0).collect())
     }
 
+    /// Whether a weight or a bias is beyond the range of integers, to which [`Self::weights`] clips
+    /// it.
+    #[must_use]
+    pub fn saturates(&self) -> bool {
+        let parameters = self.model.finite_parameters().unwrap_or_default();
+        parameters.iter().any(|w| round_weight(*w).1)
+    }
+
     /// Returns classes with probabilities, or values in their own unit, of samples whose features
     /// are first rounded to the format.
     ///

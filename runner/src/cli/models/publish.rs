@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::folder::{FolderArgs, percent, tell};
 use crate::cli::CliError;
+use crate::cli::inference::{Arithmetic, feature_format};
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::wire::message::{ModelGrid, ModelShape};
 use smolfed_engine::of_task;
 use smolfed_engine::run::directory::RunDir;
@@ -21,23 +23,29 @@ use smolfed_report::inference::model::TrainedModel;
 #[command(after_help = "Examples:
   smolfed models publish runs/digits
   smolfed models publish runs/digits --share 10
-  smolfed models publish runs/digits --places 12 --models shop/models")]
+  smolfed models publish runs/digits --places 12 --models shop/models
+  smolfed models publish runs/watch --arithmetic integer")]
 pub(super) struct Args {
     /// Run directory.
     #[arg(value_name = "RUN")]
     run: PathBuf,
     #[command(flatten)]
     folder: FolderArgs,
-    /// Deliver it to this share of the devices in percent [default: 100].
+    /// Deliver it to this percentage of the devices [default: 100].
     ///
     /// The others keep the current version.
     #[arg(long, value_name = "PERCENT", value_parser = percent)]
     share: Option<f64>,
     /// Store the parameters in 16 bits, with N binary places: multiples of 2^-N below 2^(15-N).
     ///
-    /// This halves the file. By default, it has all bits.
+    /// This halves the file. The default is 32 bits.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
     places: Option<u8>,
+    /// Publish the model for devices that predict in this arithmetic.
+    ///
+    /// `integer` is for single-layer models. It rounds the weights as integer training does.
+    #[arg(long, value_enum, default_value = "f32")]
+    arithmetic: Arithmetic,
 }
 
 /// Runs the command.
@@ -68,13 +76,25 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> Result<(), CliError> {
 
 /// Reads the shared model of a run, its statement and its last answers.
 fn draft(args: &Args) -> Result<Draft, CliError> {
+    if args.arithmetic == Arithmetic::Integer && args.places.is_some() {
+        return Err(CliError::Usage(
+            "`--places` contradicts `--arithmetic integer`: weights in integers have 32 bits"
+                .to_owned(),
+        ));
+    }
     let dir = RunDir::open(&args.run)?;
     // Refuses runs without a shared model, and models of which devices keep a part.
     let model = TrainedModel::open(&args.run, None)?;
     let preprocessing = &model.preprocessing;
-    let parameters = dir.shared_parameters()?.unwrap_or_default();
-    let shape = shape(&model).filter(|shape| shape.parameters() == parameters.len());
-    let shape = shape.ok_or_else(|| unusable(&args.run))?;
+    let shape = shape(&model).ok_or_else(|| unusable(&args.run))?;
+    let (integer, parameters) = match args.arithmetic {
+        Arithmetic::F32 => (None, dir.shared_parameters()?.unwrap_or_default()),
+        Arithmetic::Integer => weights(args, &model)?,
+    };
+    let shape = ModelShape { integer, ..shape };
+    if shape.parameters() != parameters.len() {
+        return Err(unusable(&args.run));
+    }
     let records = dir.records()?;
     let answers = records.iter().rfind(|record| !record.answers.is_empty());
     Ok(Draft {
@@ -86,6 +106,23 @@ fn draft(args: &Args) -> Result<Draft, CliError> {
         statement: dir.privacy()?.into_iter().next(),
         answers: answers.map(|record| (record.round, record.answers.clone())),
     })
+}
+
+/// Returns the format of features in integers, and the bit patterns of the weights.
+fn weights(
+    args: &Args,
+    model: &TrainedModel,
+) -> Result<(Option<FeatureFormat>, Vec<f32>), CliError> {
+    let integers = model.in_integers(feature_format(&args.run)?)?;
+    if integers.saturates() {
+        return Err(CliError::Usage(format!(
+            "{}: a weight is beyond the range of integers, -8 to 8: publish it without `--arithmetic integer`",
+            args.run.display()
+        )));
+    }
+    let bits = |weight: i32| f32::from_bits(weight.cast_unsigned());
+    let weights = integers.weights()?.into_iter().map(bits).collect();
+    Ok((Some(integers.format()), weights))
 }
 
 /// Returns the shape under which a device uses the model, if it can.

@@ -12,7 +12,7 @@ use smolfed_release::durable::write_atomically;
 
 /// Write the signed file of a version, for delivery by other means.
 ///
-/// A device accepts it from anyone, for example from a phone or with an update of its firmware.
+/// A device accepts it from any source, for example a phone or a firmware update.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   smolfed models export 2 --out model-2.sfm")]
