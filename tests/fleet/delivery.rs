@@ -2,9 +2,11 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Stdio};
 
 use super::device::{Device, send};
+use super::proxy::Proxy;
 use crate::program::{Place, program, wait_until};
 
 const PAGE: &str = include_str!("../../docs/delivery.md");
@@ -16,8 +18,14 @@ fn commands() -> Vec<String> {
     let commands: Vec<String> = lines
         .map(|line| line.replace("smolfed ", "").replace('\'', ""))
         .collect();
-    assert_eq!(commands.len(), 10, "{commands:?}");
+    assert_eq!(commands.len(), 12, "{commands:?}");
     commands
+}
+
+/// Returns the experiment of the page.
+fn experiment() -> &'static str {
+    let (_, text) = PAGE.split_once("```toml\n").expect("an experiment");
+    text.split_once("```").expect("its end").0
 }
 
 /// Starts a process, and returns it with its standard error.
@@ -46,10 +54,13 @@ fn get(address: &str, path: &str) -> String {
 #[test]
 fn the_page_on_delivery_is_true() {
     let place = Place::new();
+    place.write("experiment.toml", experiment());
     let (mut address, mut processes) = (String::new(), Vec::new());
+    let mut trains = None;
     let mut device = None;
     for command in commands() {
         let here = command
+            .replace("tcp:127.0.0.1:7100", "unix:fleet.sock")
             .replace("tcp:127.0.0.1:7200", "unix:shop.sock")
             .replace("127.0.0.1:8080", "127.0.0.1:0");
         if command.starts_with("deliver") {
@@ -62,6 +73,8 @@ fn the_page_on_delivery_is_true() {
             // The rest is read, so that the service never waits for its reader.
             std::thread::spawn(move || lines.for_each(drop));
             processes.push(process);
+        } else if command.starts_with("device") {
+            trains = Some(Device(place.start(&here)));
         } else if command.starts_with("receive") {
             let (process, mut lines) = watched(&place, &here);
             assert!(lines.any(|line| line == "device 1: version 1"));
@@ -71,6 +84,7 @@ fn the_page_on_delivery_is_true() {
             place.smolfed(&here).success();
         }
     }
+    drop(trains);
     // A roll back has a new number.
     let mut lines = device.expect("a device");
     assert!(lines.any(|line| line == "device 1: version 3"));
@@ -110,6 +124,41 @@ fn the_page_on_delivery_is_true() {
         .success();
     send(&processes[0].0, "-TERM");
     assert_eq!(processes[0].0.wait().unwrap().code(), Some(0));
+}
+
+/// Connections that send nothing take the places of each other, and not those of devices. A device
+/// runs once.
+#[test]
+fn idle_connections_do_not_keep_devices_out() {
+    let place = Place::new();
+    place.smolfed("run --set rounds=2 --out run").success();
+    place.smolfed("models publish run").success();
+    place
+        .smolfed("provision --infer --devices 0..1 --out shop")
+        .success();
+    let serve = "deliver --keys shop/keys.toml --listen unix:shop.sock --max-connections 3";
+    let _service = Device(place.start(serve));
+    wait_until(|| place.path("shop.sock").exists());
+    let idle = || UnixStream::connect(place.path("shop.sock")).unwrap();
+    let held: Vec<UnixStream> = (0..8).map(|_| idle()).collect();
+    let proxy = Proxy::start(&place, "proxy.sock", "shop.sock", true);
+    let receive = "receive --provision shop --publisher models/publisher.pub \
+                   --preprocessing run/preprocessing.json --connect unix:proxy.sock";
+    let (_device, mut lines) = watched(&place, receive);
+    assert!(lines.any(|line| line == "device 0: version 1"));
+    place
+        .smolfed(receive)
+        .refused(2, &["shop", "another process runs this device"]);
+    let alone = receive.replace("--provision shop", "--provision shop/device-0.bin");
+    place
+        .smolfed(&alone)
+        .refused(2, &["shop", "another process runs this device"]);
+    // The session keeps its place, also when many others come.
+    let more: Vec<UnixStream> = (0..8).map(|_| idle()).collect();
+    place.smolfed("models publish run").success();
+    assert!(lines.any(|line| line == "device 0: version 2"));
+    assert_eq!(proxy.recorded().len(), 1, "the device had to connect again");
+    drop((held, more));
 }
 
 /// The service keeps nothing: devices continue with the next one, and revoked ones do not.

@@ -14,7 +14,7 @@ use smolfed_core::delivery::{Accepted, PublisherKey};
 use smolfed_core::wire::message::ModelShape;
 use smolfed_engine::of_task;
 use smolfed_engine::preprocessing::Preprocessing;
-use smolfed_fleet::delivery::device::{InferDevice, open_slots, save_slots};
+use smolfed_fleet::delivery::device::{InferDevice, lock_devices, open_slots, save_slots};
 use smolfed_fleet::delivery::publisher::public_key;
 use smolfed_fleet::device::files::{DeviceFiles, files_in_folder};
 use smolfed_fleet::device::line::Direction;
@@ -27,12 +27,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Open files that are no connections.
 const OTHER_FILES: u64 = 64;
 
-/// Run one or more devices that only infer as a process, with the same client code as on boards.
+/// Run one or more inference-only devices in a process, with the same client code as on boards.
 ///
-/// A device fetches the version that `smolfed deliver` offers it, verifies the signature of its
-/// publisher, and keeps it with the previous one in device-K.models next to its record. It needs no
-/// ledger, and takes part in no round. With a folder of records, all its devices run in one
-/// process. Runs until Ctrl-C.
+/// A device fetches the version that `smolfed deliver` offers it, verifies the publisher's
+/// signature, and keeps this and the previous version in device-K.models next to its record. It
+/// needs no ledger, and takes part in no round. With a folder of records, all its devices run in
+/// one process. Runs until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed receive --provision shop/device-0.bin --publisher models/publisher.pub \\
@@ -46,7 +46,7 @@ pub(super) struct Args {
     /// --infer`.
     #[arg(long, value_name = "FILE|DIR")]
     provision: PathBuf,
-    /// Accept models of this preprocessing.json, which runs write.
+    /// Accept models that match this preprocessing.json of a run.
     #[arg(long, value_name = "FILE")]
     preprocessing: PathBuf,
     /// Accept files with this publisher's signature: 64 hexadecimal digits, or a file with them.
@@ -84,6 +84,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         shape,
         recipe: preprocessing.recipe(),
     };
+    let _locks = lock_devices(&args.provision)?;
     let records = records(&args.provision)?;
     if let Some(file) = &args.install {
         let installed = records

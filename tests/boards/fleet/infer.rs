@@ -118,7 +118,14 @@ fn a_board_predicts_with_the_right_version_after_each_step_and_after_resets() {
     place.write("experiment.toml", EXPERIMENT);
     write_publisher(&place);
     let smolfed = |arguments: &str| place.smolfed(arguments).success();
-    smolfed("run experiment.toml --out first");
+    smolfed("provision experiment.toml --devices 0..1 --with-data --answers all --out fleet");
+    let trains = "device --model softmax:64x10 --provision fleet --connect unix:fleet.sock";
+    let trains = Running::of(place.start(trains));
+    smolfed(
+        "serve experiment.toml --keys fleet/keys.toml --listen unix:fleet.sock --simulated 53 \
+         --out first",
+    );
+    drop(trains);
     smolfed("run experiment.toml --set rounds=8 --out second");
     let [first, second] = ["first", "second"].map(|run| predictions(&place, run, 400));
     assert_ne!(first, second);

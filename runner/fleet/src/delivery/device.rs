@@ -1,6 +1,7 @@
 //! A device that only infers, as a process. Its slots are a file, which is replaced whenever it has
 //! installed a version.
 
+use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
@@ -17,7 +18,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::backoff::BackOff;
 use crate::device::DeviceError;
-use crate::device::files::{record as record_of, refused};
+use crate::device::files::{STANDARD_INPUT, record as record_of, refused};
 use crate::device::flash::PAGE;
 use crate::device::image::Image;
 use crate::device::line::Direction;
@@ -59,6 +60,41 @@ pub struct InferDevice<'a> {
 impl std::fmt::Debug for InferDevice<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("InferDevice").field(&self.record).finish()
+    }
+}
+
+/// Locks a record, or all records in a folder, so that no other process runs these devices.
+///
+/// A folder has one lock: thousands of devices need their open files for connections.
+///
+/// # Errors
+/// [`DeviceError`].
+pub fn lock_devices(path: &Path) -> Result<Vec<File>, DeviceError> {
+    if path == Path::new(STANDARD_INPUT) {
+        let why = "the models of the device are stored next to its record, so give a file";
+        return Err(refused(path, why));
+    }
+    if path.is_dir() {
+        return Ok(vec![locked(path, File::try_lock)?]);
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    Ok(vec![
+        locked(folder, File::try_lock_shared)?,
+        locked(path, File::try_lock)?,
+    ])
+}
+
+/// Opens a file or a folder, and locks it.
+fn locked(
+    path: &Path,
+    lock: impl FnOnce(&File) -> Result<(), TryLockError>,
+) -> Result<File, DeviceError> {
+    let file = File::open(path).map_err(|error| refused(path, error))?;
+    match lock(&file) {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(refused(path, "another process runs this device")),
+        Err(TryLockError::Error(error)) => Err(refused(path, error)),
     }
 }
 

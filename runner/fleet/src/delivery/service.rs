@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use smolfed_core::wire::keys::ChainKey;
 use tokio::io::AsyncReadExt;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -18,10 +19,12 @@ use super::conversation::{Context, Conversation};
 use super::error::CatalogueError;
 use super::figures::{Figures, Snapshot};
 use super::published::Published;
+use crate::admission::{Admission, Verdict};
 use crate::backoff::BackOff;
 use crate::link::Link;
 use crate::lock::lock;
-use crate::transport::{Address, Connecting, Listener, Options, Transport, accept};
+use crate::peer::ConnectionId;
+use crate::transport::{Accepted, Address, Connecting, Listener, Options, Transport, accept};
 
 /// Bytes read from a connection before they are answered.
 const READ_BYTES: usize = 1024;
@@ -55,8 +58,28 @@ pub struct DeliveryService {
     newest: Mutex<BTreeMap<u32, (u64, CancellationToken)>>,
     next_connection: AtomicU64,
     link: Link,
-    places: Arc<Semaphore>,
+    admission: Mutex<Admission>,
+    /// The ends of accepted connections.
+    ends: Mutex<BTreeMap<u64, CancellationToken>>,
+    /// Whether a rejected connection was reported.
+    is_full: AtomicBool,
     stop: CancellationToken,
+}
+
+/// A connection, from a device or anyone else.
+struct Connection {
+    number: u64,
+    /// Where it was accepted from, if it was accepted. Some transports have no addresses.
+    accepted: Option<Option<IpAddr>>,
+    /// Its end, if another connection gets its place or its device.
+    end: CancellationToken,
+    has_session: bool,
+}
+
+impl Connection {
+    const fn id(&self) -> ConnectionId {
+        ConnectionId(self.number)
+    }
 }
 
 impl DeliveryService {
@@ -80,7 +103,9 @@ impl DeliveryService {
             newest: Mutex::default(),
             next_connection: AtomicU64::new(0),
             link,
-            places: Arc::new(Semaphore::new(max_connections)),
+            admission: Mutex::new(Admission::new(max_connections)),
+            ends: Mutex::default(),
+            is_full: AtomicBool::new(false),
             stop: CancellationToken::new(),
         }))
     }
@@ -153,22 +178,56 @@ impl DeliveryService {
                 accepted = accept(&mut *listener) => accepted,
             };
             match accepted {
-                Ok(accepted) => {
-                    // The semaphore is never closed.
-                    let place = Arc::clone(&self.places).acquire_owned().await.ok();
-                    let service = Arc::clone(&self);
-                    tokio::spawn(async move {
-                        // Devices may disconnect at any time. This is not reported.
-                        let _ = service.serve(accepted.opening, true).await;
-                        drop(place);
-                    });
-                }
+                Ok(accepted) => self.admit(accepted),
                 Err(error) => {
                     let sentence = format!("a connection could not be accepted: {error}");
                     tracing::warn!(reason = "accept", "{sentence}");
                     sleep(ACCEPT_PAUSE).await;
                 }
             }
+        }
+    }
+
+    /// Serves an accepted connection, if there is a place for it.
+    fn admit(self: &Arc<Self>, accepted: Accepted) {
+        let connection = self.connection(Some(accepted.source));
+        let (id, end) = (connection.id(), connection.end.clone());
+        lock(&self.ends).insert(connection.number, end);
+        let verdict = lock(&self.admission).admit(id, accepted.source);
+        match verdict {
+            Verdict::Admitted => self.is_full.store(false, Ordering::Relaxed),
+            Verdict::Replaces(other) => {
+                self.report_full("each new connection replaces one without a session");
+                if let Some(end) = lock(&self.ends).get(&other.0) {
+                    end.cancel();
+                }
+            }
+            Verdict::Full => {
+                lock(&self.ends).remove(&id.0);
+                return self.report_full("new ones are rejected; `--max-connections` is the limit");
+            }
+        }
+        let (service, opening) = (Arc::clone(self), accepted.opening);
+        tokio::spawn(async move {
+            // Devices may disconnect at any time. This is not reported.
+            let _ = service.serve(opening, connection).await;
+        });
+    }
+
+    fn connection(&self, accepted: Option<Option<IpAddr>>) -> Connection {
+        Connection {
+            number: self.next_connection.fetch_add(1, Ordering::Relaxed),
+            accepted,
+            end: CancellationToken::new(),
+            has_session: false,
+        }
+    }
+
+    /// Reports once that all places are taken.
+    fn report_full(&self, consequence: &str) {
+        if !self.is_full.swap(true, Ordering::Relaxed) {
+            let sentence = "the maximum number of connections is open";
+            tracing::warn!(reason = "full", "{sentence}: {consequence}");
         }
     }
 
@@ -185,7 +244,7 @@ impl DeliveryService {
                     tracing::info!(reason = "connected", %address, "{address}: connected");
                     (back_off, is_reported) = (BackOff::new(), false);
                     let opened: Connecting<'_> = Box::pin(std::future::ready(Ok(transport)));
-                    match self.serve(opened, false).await {
+                    match self.serve(opened, self.connection(None)).await {
                         Ok(()) => return,
                         Err(error) => error,
                     }
@@ -206,17 +265,26 @@ impl DeliveryService {
 
     /// Serves a connection until it is lost, an accepted one stays without a session, or the
     /// service stops.
-    async fn serve(&self, opening: Connecting<'_>, is_accepted: bool) -> io::Result<()> {
-        let mut transport = timeout(self.link.session_timeout, opening)
-            .await
-            .map_err(|_| io::Error::from(ErrorKind::TimedOut))??;
+    async fn serve(&self, opening: Connecting<'_>, mut connection: Connection) -> io::Result<()> {
         let mut conversation = Conversation::default();
-        let number = self.next_connection.fetch_add(1, Ordering::Relaxed);
-        let served = self.exchange(&mut conversation, &mut *transport, number, is_accepted);
+        let served = async {
+            let mut transport = tokio::select! {
+                () = connection.end.cancelled() => return Err(ErrorKind::ConnectionAborted.into()),
+                opened = timeout(self.link.session_timeout, opening) => {
+                    opened.map_err(|_| io::Error::from(ErrorKind::TimedOut))??
+                }
+            };
+            self.exchange(&mut conversation, &mut *transport, &mut connection)
+                .await
+        };
         let result = served.await;
         let device = conversation.device();
         conversation.lost(&self.figures);
-        self.forget(device, number);
+        self.forget(device, connection.number);
+        lock(&self.ends).remove(&connection.number);
+        if let Some(source) = connection.accepted {
+            lock(&self.admission).close(connection.id(), source, connection.has_session);
+        }
         result
     }
 
@@ -224,19 +292,18 @@ impl DeliveryService {
         &self,
         conversation: &mut Conversation,
         transport: &mut dyn Transport,
-        number: u64,
-        is_accepted: bool,
+        connection: &mut Connection,
     ) -> io::Result<()> {
         let mut state = self.state.subscribe();
         let (mut bytes, mut out) = ([0; READ_BYTES], Vec::new());
-        let displaced = CancellationToken::new();
+        let end = connection.end.clone();
         let mut clock = Clock::new();
         let mut timer = pin!(sleep(Duration::ZERO));
         loop {
             let (mut count, mut is_due) = (0, false);
             tokio::select! {
                 () = self.stop.cancelled() => return Ok(()),
-                () = displaced.cancelled() => return Err(ErrorKind::ConnectionAborted.into()),
+                () = end.cancelled() => return Err(ErrorKind::ConnectionAborted.into()),
                 read = transport.read(&mut bytes) => {
                     count = read?;
                     if count == 0 {
@@ -258,21 +325,25 @@ impl DeliveryService {
             let before = conversation.device();
             conversation.receive(bytes.get(..count).unwrap_or_default(), context, &mut out);
             conversation.poll(context, &mut out);
+            self.keep_place(connection, conversation.has_session())?;
             match conversation.device() {
                 None if is_due => Conversation::call(&mut out),
                 Some(_) if is_due => conversation.repeat(context, &mut out),
                 Some(device) if before != Some(device) => {
-                    self.forget(before, number);
-                    self.displace(device, number, &displaced);
+                    self.forget(before, connection.number);
+                    self.displace(device, connection);
                 }
                 _ => {}
             }
             if !out.is_empty() {
-                self.link.write(transport, &out).await?;
+                tokio::select! {
+                    () = end.cancelled() => return Err(ErrorKind::ConnectionAborted.into()),
+                    written = self.link.write(transport, &out) => written?,
+                }
                 out = Vec::new();
             }
             let has_changed = clock.follow(conversation);
-            if is_accepted && clock.is_over(conversation, &self.link) {
+            if connection.accepted.is_some() && clock.is_over(conversation, &self.link) {
                 return Err(io::Error::new(ErrorKind::TimedOut, "the device is silent"));
             }
             // Noise on the line must not put a call off.
@@ -283,13 +354,34 @@ impl DeliveryService {
     }
 
     /// Notes the newest connection of a device, and ends an older one.
-    fn displace(&self, device: u32, number: u64, displaced: &CancellationToken) {
-        let entry = (number, displaced.clone());
-        if let Some((older, token)) = lock(&self.newest).insert(device, entry)
-            && older != number
+    fn displace(&self, device: u32, connection: &Connection) {
+        let entry = (connection.number, connection.end.clone());
+        if let Some((older, end)) = lock(&self.newest).insert(device, entry)
+            && older != connection.number
         {
-            token.cancel();
+            end.cancel();
         }
+    }
+
+    /// Keeps the place of an accepted connection with a session, so that no other connection gets
+    /// it.
+    ///
+    /// # Errors
+    /// Another connection has just got it.
+    fn keep_place(&self, connection: &mut Connection, has_session: bool) -> io::Result<()> {
+        let Some(source) = connection.accepted else {
+            return Ok(());
+        };
+        if has_session != connection.has_session {
+            let mut admission = lock(&self.admission);
+            if !has_session {
+                admission.waits(connection.id(), source);
+            } else if !admission.stop_waiting(connection.id(), source) {
+                return Err(ErrorKind::ConnectionAborted.into());
+            }
+            connection.has_session = has_session;
+        }
+        Ok(())
     }
 
     /// Forgets a connection of a device, unless a newer one has replaced it.

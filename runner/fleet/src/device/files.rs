@@ -19,7 +19,7 @@ use smolfed_release::entropy::secret;
 const MAX_INPUT: usize = 1 << 16;
 
 /// The name of standard input.
-const STANDARD_INPUT: &str = "-";
+pub(crate) const STANDARD_INPUT: &str = "-";
 
 /// Suffix of a ledger's name.
 const LEDGER: &str = ".ledger";
