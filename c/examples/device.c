@@ -1,11 +1,14 @@
 // A device that learns the activity of whoever carries it, and names that of each new window with
 // the model of the last round. It is the same source on boards and on Linux: port.h has what they
 // differ in. recipe.h is what `smolfed data recipe c/examples/motion.toml --c` prints.
+//
+// With -DPUBLISHER='"..."', the digits of publisher.pub, it only infers, with the models of
+// `smolfed deliver`: docs/delivery.md.
 #include "port.h"
 #include "recipe.h"
 #include "sensor.h"
 
-// Memory of the device. sf_memory_bytes says how much it needs.
+// Memory of the device. sf_memory_bytes or sf_infer_bytes says how much it needs.
 enum { MEMORY_BYTES = 4096 };
 static union {
     uint64_t alignment;
@@ -54,17 +57,6 @@ static bool measure(int8_t features[SMOLFED_FEATURES]) {
     return true;
 }
 
-// Keeps the first windows of the sensor. A product goes on and keeps the last ones.
-static void fill(sf_device *device) {
-    int8_t features[SMOLFED_FEATURES];
-    for (int kept = 0; kept < SENSOR_WINDOWS;) {
-        if (measure(features)) {
-            stop_unless(sf_add_sample_i8(device, features, SMOLFED_FEATURES, motion.activity));
-            kept++;
-        }
-    }
-}
-
 // Everything that waits goes out.
 static void send(sf_device *device) {
     for (;;) {
@@ -94,26 +86,71 @@ static bool receive(sf_device *device) {
     return count > 0;
 }
 
-// Measures, and names the activity of the first window after each round.
-static void use(sf_device *device) {
-    static uint32_t named = UINT32_MAX;
-    int8_t features[SMOLFED_FEATURES];
-    int32_t scores[SMOLFED_CLASSES];
-    uint32_t round = 0;
-    uint16_t found = 0;
-    if (!measure(features) || sf_model_round(device, &round) != SF_OK || round == named) {
-        return;
+#ifdef PUBLISHER
+static const char model_words[] = "version ";
+
+// Asks for a newer version every ten minutes, in case an offer was lost.
+enum { ASK_MILLISECONDS = 600000 };
+
+static void ask(sf_device *device) {
+    static uint32_t asked;
+    if (port_milliseconds() - asked >= ASK_MILLISECONDS) {
+        asked = port_milliseconds();
+        stop_unless(sf_infer_ask(device));
+        send(device);
     }
-    named = round;
-    stop_unless(sf_predict_i8(device, features, SMOLFED_FEATURES, scores, SMOLFED_CLASSES, &found));
-    stop_unless(sf_probabilities_i32(device, scores, SMOLFED_CLASSES));
-    port_print("model of round ");
-    print_number(round);
-    port_print(": activity ");
-    print_number(found);
-    port_print(found == motion.activity ? ", right, " : ", wrong, ");
-    print_number((uint32_t)scores[found] * 100u / 65536u);
-    port_print(" %\n");
+}
+
+// The key of the publisher, from its digits.
+static void read_publisher(uint8_t key[32]) {
+    static const char digits[] = PUBLISHER;
+    _Static_assert(sizeof digits == 65, "PUBLISHER has 64 hexadecimal digits");
+    for (size_t at = 0; at < 64; at++) {
+        char digit = digits[at];
+        int value = digit <= '9' ? digit - '0' : digit - 'a' + 10;
+        if (value < 0 || value > 15) {
+            port_print("PUBLISHER has other characters than 0-9 and a-f\n");
+            port_exit(2);
+        }
+        key[at / 2] = (uint8_t)(16 * key[at / 2] + value);
+    }
+}
+
+static sf_device *open(void) {
+    static uint8_t publisher[32];
+    read_publisher(publisher);
+    sf_infer config = {0};
+    config.kind = &SMOLFED_INFER_KIND;
+    config.features = SMOLFED_FEATURES;
+    config.classes = SMOLFED_CLASSES;
+    config.places = SMOLFED_PLACES;
+    config.recipe = &smolfed_recipe;
+    config.record = port_record(&config.record_bytes);
+    config.publisher = publisher;
+    config.models.page_bytes = port_page_bytes();
+    config.models = port_models(sf_infer_pages(&config));
+    config.random = port_random();
+    uint32_t number = 0;
+    stop_unless(sf_record_device(config.record, config.record_bytes, &number));
+    motion = sensor_of(number);
+    sf_device *device = NULL;
+    stop_unless(sf_infer_open(memory.bytes, sizeof memory.bytes, &config, &device));
+    return device;
+}
+#else
+static const char model_words[] = "model of round ";
+
+static void ask(sf_device *device) { (void)device; }
+
+// Keeps the first windows of the sensor. A product goes on and keeps the last ones.
+static void fill(sf_device *device) {
+    int8_t features[SMOLFED_FEATURES];
+    for (int kept = 0; kept < SENSOR_WINDOWS;) {
+        if (measure(features)) {
+            stop_unless(sf_add_sample_i8(device, features, SMOLFED_FEATURES, motion.activity));
+            kept++;
+        }
+    }
 }
 
 static sf_device *open(void) {
@@ -133,13 +170,36 @@ static sf_device *open(void) {
     sf_device *device = NULL;
     stop_unless(sf_open(memory.bytes, sizeof memory.bytes, &config, &device));
     port_forget(SF_FIRST_KEY_AT, SF_FIRST_KEY_BYTES);
+    fill(device);
     return device;
+}
+#endif
+
+// Measures, and names the activity of the first window with each model.
+static void use(sf_device *device) {
+    static uint32_t named = UINT32_MAX;
+    int8_t features[SMOLFED_FEATURES];
+    int32_t scores[SMOLFED_CLASSES];
+    uint32_t round = 0;
+    uint16_t found = 0;
+    if (!measure(features) || sf_model_round(device, &round) != SF_OK || round == named) {
+        return;
+    }
+    named = round;
+    stop_unless(sf_predict_i8(device, features, SMOLFED_FEATURES, scores, SMOLFED_CLASSES, &found));
+    stop_unless(sf_probabilities_i32(device, scores, SMOLFED_CLASSES));
+    port_print(model_words);
+    print_number(round);
+    port_print(": activity ");
+    print_number(found);
+    port_print(found == motion.activity ? ", right, " : ", wrong, ");
+    print_number((uint32_t)scores[found] * 100u / 65536u);
+    port_print(" %\n");
 }
 
 int main(int count, char **arguments) {
     port_start(count, arguments);
     sf_device *device = open();
-    fill(device);
     stop_unless(sf_timeout(device));
     send(device);
     uint32_t heard = port_milliseconds();
@@ -157,6 +217,7 @@ int main(int count, char **arguments) {
             continue;
         }
         use(device);
+        ask(device);
         if (port_milliseconds() - heard >= 500) {
             stop_unless(sf_timeout(device));
             send(device);

@@ -17,6 +17,11 @@ void port_forget(size_t at, size_t count);
 sf_flash port_flash(void);
 sf_random port_random(void);
 
+// Flash with this many pages for the models of a device that only infers. Ports for training only
+// need neither.
+sf_flash port_models(uint32_t pages);
+uint32_t port_page_bytes(void);
+
 // The line: how many bytes it took, and how many came in.
 size_t port_write(const uint8_t *bytes, size_t count);
 size_t port_read(uint8_t *bytes, size_t room);

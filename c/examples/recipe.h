@@ -6,6 +6,7 @@
 #include "smolfed.h"
 
 #define SMOLFED_KIND sf_softmax_i8 // the model and its arithmetic
+#define SMOLFED_INFER_KIND sf_infer_softmax_i8 // the same for a device that only infers
 #define SMOLFED_FEATURES 18 // of a sample
 #define SMOLFED_CLASSES 4 // 0, 1, 2, 3
 #define SMOLFED_PLACES 6 // binary places of a feature

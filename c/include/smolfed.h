@@ -62,9 +62,10 @@ enum sf_status
   SF_MEMORY = 4,
   // A size of the configuration is 0 or too large, or the places do not suit the features.
   SF_CONFIG = 5,
-  // The provisioning record is missing, cut or damaged, or of another version.
+  // The provisioning record is missing, cut or damaged, or of another version. Or it is for the
+  // other kind of device: one that trains, or one that only infers.
   SF_RECORD = 6,
-  // The flash of the ledger failed, or is too small.
+  // The flash failed, or is too small.
   SF_FLASH = 7,
   // The ledger is blank, and the record has no first key to begin one with.
   SF_LEDGER_BLANK = 8,
@@ -94,6 +95,16 @@ enum sf_status
   SF_PENDING = 19,
   // The secure element is missing, did not answer, or has other secrets.
   SF_ELEMENT = 20,
+  // A device that only infers has no samples, and a device that trains has no model files.
+  SF_ROLE = 21,
+  // The file is not a model file, or is for a model of another shape, or a parameter is not a
+  // number.
+  SF_FILE = 22,
+  // The signature is not the publisher's, or the file is damaged. Or the publisher's key is
+  // invalid.
+  SF_SIGNATURE = 23,
+  // The device has this version or a newer one.
+  SF_OLD = 24,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -158,6 +169,9 @@ typedef int32_t sf_outcome;
 // A device in memory of the caller.
 typedef struct sf_device sf_device;
 
+// A kind of model of a device that only infers. Programs use its address only.
+typedef struct sf_infer_kind sf_infer_kind;
+
 // A kind of model. Programs use its address only.
 typedef struct sf_kind sf_kind;
 
@@ -204,8 +218,8 @@ typedef struct sf_recipe {
   bool is_in_counts;
 } sf_recipe;
 
-// The flash of the ledger, in pages. Addresses count from the first page. Each function returns 0,
-// or another number if it failed.
+// The flash of a ledger or of models, in pages. Addresses count from the first page. Each function
+// returns 0, or another number if it failed.
 typedef struct sf_flash {
   // Passed to the functions.
   void *context;
@@ -216,13 +230,14 @@ typedef struct sf_flash {
   int32_t (*write)(void*, uint32_t, const uint8_t*, size_t);
   // Erases whole pages: all bytes are 0xFF when it returns.
   int32_t (*erase)(void*, uint32_t, size_t);
-  // Bytes of a page, a multiple of 8.
+  // Bytes of a page: a multiple of 8 for a ledger, and of 64 for models.
   uint32_t page_bytes;
   // Pages.
   uint32_t pages;
   // Null if the other functions wait for the flash. Otherwise they may return
   // `SF_FLASH_PENDING`. This function then tells the result: `SF_FLASH_PENDING`, 0, or another
-  // number if the operation failed. It needs a library with the feature `requested`.
+  // number if the operation failed. For a ledger, it needs a library with the feature
+  // `requested`.
   int32_t (*poll)(void*);
 } sf_flash;
 
@@ -275,6 +290,36 @@ typedef struct sf_config {
   struct sf_element element;
 } sf_config;
 
+// The configuration of a device that only infers. It needs a library with the feature `delivery`.
+typedef struct sf_infer {
+  // The kind of model and its features, such as `&sf_infer_softmax_i8`.
+  const struct sf_infer_kind *kind;
+  // Features of a sample.
+  uint16_t features;
+  // The classes of a softmax model, 2 or more. Other models ignore it.
+  uint16_t classes;
+  // Binary places of integer features: an integer x stands for x · 2^-places. Models on `float`
+  // ignore it.
+  uint8_t places;
+  // The computation of the features, which files must name. Null if samples are features
+  // already.
+  const struct sf_recipe *recipe;
+  // The provisioning record, from `smolfed provision --infer`. Its key never changes, so do not
+  // overwrite it.
+  const uint8_t *record;
+  // Bytes of its page.
+  size_t record_bytes;
+  // The public key of the publisher: the 32 bytes whose digits are in publisher.pub.
+  const uint8_t *publisher;
+  // Flash of the models, with as many pages as `sf_infer_pages` says or more. The bytes of a
+  // page are a multiple of 64, and must not change in an update of the firmware. If its
+  // functions return `SF_FLASH_PENDING`, the device calls `poll` until they are done, in any
+  // library with devices that only infer.
+  struct sf_flash models;
+  // The random generator. Each session needs 16 bytes of it that never repeat.
+  struct sf_random random;
+} sf_infer;
+
 // The last round. It describes private data and must not leave the device.
 typedef struct sf_round {
   // The round's number.
@@ -298,6 +343,33 @@ typedef struct sf_sample_counts {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Softmax regression on `float`.
+extern const struct sf_infer_kind sf_infer_softmax_f32;
+
+// Softmax regression on `int8_t`, in integers.
+extern const struct sf_infer_kind sf_infer_softmax_i8;
+
+// Softmax regression on `int16_t`, in integers.
+extern const struct sf_infer_kind sf_infer_softmax_i16;
+
+// Logistic regression on `float`: classes 0 and 1.
+extern const struct sf_infer_kind sf_infer_logistic_f32;
+
+// Logistic regression on `int8_t`, in integers.
+extern const struct sf_infer_kind sf_infer_logistic_i8;
+
+// Logistic regression on `int16_t`, in integers.
+extern const struct sf_infer_kind sf_infer_logistic_i16;
+
+// Linear regression on `float`.
+extern const struct sf_infer_kind sf_infer_linear_f32;
+
+// Linear regression on `int8_t`, in integers.
+extern const struct sf_infer_kind sf_infer_linear_i8;
+
+// Linear regression on `int16_t`, in integers.
+extern const struct sf_infer_kind sf_infer_linear_i16;
 
 // Softmax regression on `float`.
 extern const struct sf_kind sf_softmax_f32;
@@ -414,13 +486,83 @@ sf_status sf_image_i16(const struct sf_recipe *recipe,
                        int16_t *features,
                        size_t feature_count);
 
+// Returns the bytes of memory that a device that only infers needs, or 0 if the configuration is
+// wrong.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: `config` is null or points to a configuration. The function reads only the kind
+// and the sizes.
+size_t sf_infer_bytes(const struct sf_infer *config);
+
+// Returns the pages of flash that the models of a device need, or 0 if the configuration is wrong.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: `config` is null or points to a configuration. The function reads only the kind,
+// the sizes and the bytes of a page.
+uint32_t sf_infer_pages(const struct sf_infer *config);
+
+// Opens a device that only infers, in memory of the caller. It loads the newest model of its
+// flash. Blank flash has none.
+//
+// The functions for the line, the model, predictions and the end are the same as on other devices.
+// Those that add or forget samples return `SF_ROLE`.
+//
+// Interrupts: no, and no interrupt uses this device in the meantime. Longest time: reading two
+// model files and verifying two signatures (docs/delivery.md).
+//
+// # Safety
+// Preconditions: `memory` has `bytes` bytes at a multiple of 8, as many as `sf_infer_bytes` says
+// or more, which are the device's until `sf_close`. The contexts and the functions stay until then
+// as well. No other open device has the same flash of models.
+sf_status sf_infer_open(uint8_t *memory,
+                        size_t bytes,
+                        const struct sf_infer *config,
+                        struct sf_device **device);
+
+// Asks for a newer version, on a line where the coordinator cannot call: for example each hour. It
+// does nothing before the first session and during a transfer.
+//
+// Interrupts: no. Longest time: composing a frame (docs/targets.md).
+//
+// # Safety
+// Preconditions: as `sf_phase_of`.
+sf_status sf_infer_ask(struct sf_device *device);
+
+// Installs a whole model file that came by other means, and tells its version. If it refuses the
+// file, it keeps its model. A power cut at any time leaves the old model or the new one. A file
+// that arrives over the line meanwhile begins again.
+//
+// Interrupts: no. Longest time: two verifications of a signature, and writing the file to flash.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `file` has `count` bytes outside of the flash of models, and
+// `version` is null or has room for the answer.
+sf_status sf_infer_install(struct sf_device *device,
+                           const uint8_t *file,
+                           size_t count,
+                           uint32_t *version);
+
+// Tells the version of the last file from the line that the device refused, and the reason.
+// Version 0 and `SF_OK` if it has refused none since the last file from the line. Failures of the
+// flash are not refusals.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `version` and `reason` are null or have room for the answers.
+sf_status sf_infer_refused(struct sf_device *device, uint32_t *version, sf_status *reason);
+
 // Tells the state of the device.
 //
 // Interrupts: yes. Longest time: constant.
 //
 // # Safety
-// Preconditions: `device` is null or comes from `sf_open`. `phase` is null or has room for the
-// answer.
+// Preconditions: `device` is null or comes from `sf_open` or `sf_infer_open`. `phase` is null or
+// has room for the answer.
 sf_status sf_phase_of(struct sf_device *device, sf_phase *phase);
 
 // Lends the bytes for the line: a whole frame, or nothing. They stay until `sf_sent`,
@@ -443,7 +585,8 @@ sf_status sf_sent(struct sf_device *device);
 // Takes bytes from the line, up to the end of a frame, and tells their number. Pass the rest to
 // the next call, after the outgoing bytes.
 //
-// Interrupts: no. Longest time: opening a frame and composing one (docs/targets.md).
+// Interrupts: no. Longest time: opening a frame and composing one (docs/targets.md). A device that
+// only infers also writes to flash, and verifies a signature at the end of a file.
 //
 // # Safety
 // Preconditions: as `sf_phase_of`. `bytes` has `count` bytes, and `taken` is null or has room for
@@ -476,7 +619,7 @@ sf_status sf_refused_frames(struct sf_device *device, uint32_t *count);
 // Preconditions: as `sf_phase_of`.
 sf_status sf_set_window(struct sf_device *device, uint8_t chunks);
 
-// Tells the round whose model the device has.
+// Tells the round whose model the device has, or the version on a device that only infers.
 //
 // Interrupts: yes. Longest time: constant.
 //
@@ -484,7 +627,8 @@ sf_status sf_set_window(struct sf_device *device, uint8_t chunks);
 // Preconditions: as `sf_phase_of`. `round` is null or has room for the answer.
 sf_status sf_model_round(struct sf_device *device, uint32_t *round);
 
-// Lends the parameters of the model, in the order of docs/inference.md. They stay until the next
+// Lends the parameters of the model, or the bits of its integer weights, in the order of
+// docs/inference.md. They stay until the next
 // call with the device.
 //
 // Interrupts: yes. Longest time: constant.

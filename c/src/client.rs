@@ -84,4 +84,18 @@ pub(crate) trait Client {
     fn scores(&self, features: Features<'_>, scores: Scores<'_>) -> Result<(), sf_status>;
     fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status>;
     fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status>;
+
+    /// The signed models of a device that only infers.
+    #[cfg(feature = "delivery")]
+    fn models(&mut self) -> Option<&mut dyn Models> {
+        None
+    }
+}
+
+/// Signed models, of any kind.
+#[cfg(feature = "delivery")]
+pub(crate) trait Models {
+    fn ask(&mut self);
+    fn install(&mut self, file: &[u8]) -> Result<u32, sf_status>;
+    fn refused(&self) -> Option<(u32, sf_status)>;
 }

@@ -30,8 +30,8 @@ pub const SF_FIRST_KEY_BYTES: usize = 40;
 const _: () = assert!(SF_FIRST_KEY_AT == provision::KEY.start);
 const _: () = assert!(SF_FIRST_KEY_AT + SF_FIRST_KEY_BYTES == provision::KEY.end);
 
-/// The flash of the ledger, in pages. Addresses count from the first page. Each function returns 0,
-/// or another number if it failed.
+/// The flash of a ledger or of models, in pages. Addresses count from the first page. Each function
+/// returns 0, or another number if it failed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sf_flash {
@@ -44,13 +44,14 @@ pub struct sf_flash {
     pub write: Option<unsafe extern "C" fn(*mut c_void, u32, *const u8, usize) -> i32>,
     /// Erases whole pages: all bytes are 0xFF when it returns.
     pub erase: Option<unsafe extern "C" fn(*mut c_void, u32, usize) -> i32>,
-    /// Bytes of a page, a multiple of 8.
+    /// Bytes of a page: a multiple of 8 for a ledger, and of 64 for models.
     pub page_bytes: u32,
     /// Pages.
     pub pages: u32,
     /// Null if the other functions wait for the flash. Otherwise they may return
     /// `SF_FLASH_PENDING`. This function then tells the result: `SF_FLASH_PENDING`, 0, or another
-    /// number if the operation failed. It needs a library with the feature `requested`.
+    /// number if the operation failed. For a ledger, it needs a library with the feature
+    /// `requested`.
     pub poll: Option<unsafe extern "C" fn(*mut c_void) -> i32>,
 }
 
@@ -130,7 +131,24 @@ pub struct sf_config {
     pub element: sf_element,
 }
 
+/// The sizes of a model.
+#[derive(Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) features: u16,
+    pub(crate) classes: u16,
+    pub(crate) places: u8,
+}
+
 impl sf_config {
+    /// The sizes of the model.
+    pub(crate) const fn sizes(&self) -> Sizes {
+        Sizes {
+            features: self.features,
+            classes: self.classes,
+            places: self.places,
+        }
+    }
+
     /// Whether the record and all functions are there.
     pub(crate) fn check(&self) -> Result<(), sf_status> {
         let flash = &self.ledger;

@@ -70,13 +70,33 @@ pub unsafe extern "C" fn sf_open(
     config: *const sf_config,
     device: *mut *mut sf_device,
 ) -> sf_status {
+    let open = || {
+        // SAFETY: the caller's precondition.
+        let [config] = (unsafe { pointer::slice(config, 1) })? else {
+            return Err(sf_status::SF_POINTER);
+        };
+        config.check()?;
+        let (layout, kind) = (layout(config)?, config.kind()?);
+        // SAFETY: the caller's precondition.
+        unsafe { place(memory, bytes, layout, |memory| (kind.open)(config, memory)) }
+    };
+    // SAFETY: the caller's precondition.
+    unsafe { answer(device, open) }
+}
+
+/// Opens a device, and answers with it.
+///
+/// # Safety
+/// `device` is null or has room for the answer.
+pub(crate) unsafe fn answer(
+    device: *mut *mut sf_device,
+    open: impl FnOnce() -> Result<*mut sf_device, sf_status>,
+) -> sf_status {
     // A device that nobody can close would keep the memory.
     if device.is_null() || !device.is_aligned() {
         return sf_status::SF_POINTER;
     }
-    // SAFETY: the caller's preconditions.
-    let opened = unsafe { open(memory, bytes, config) };
-    let (opened, status) = match opened {
+    let (opened, status) = match open() {
         Ok(opened) => (opened, sf_status::SF_OK),
         Err(status) => (ptr::null_mut(), status),
     };
@@ -85,19 +105,17 @@ pub unsafe extern "C" fn sf_open(
     status
 }
 
+/// Opens a device with this layout in memory of the caller.
+///
 /// # Safety
-/// Those of [`sf_open`].
-unsafe fn open(
+/// `memory` has `bytes` bytes, which are the device's until it is closed.
+pub(crate) unsafe fn place(
     memory: *mut u8,
     bytes: usize,
-    config: *const sf_config,
+    layout: Layout,
+    open: impl FnOnce(&mut Memory) -> Result<&'static mut dyn Client, sf_status>,
 ) -> Result<*mut sf_device, sf_status> {
-    // SAFETY: the caller's precondition.
-    let [config] = (unsafe { pointer::slice(config, 1) })? else {
-        return Err(sf_status::SF_POINTER);
-    };
-    config.check()?;
-    let needed = layout(config)?.bytes().ok_or(sf_status::SF_CONFIG)?;
+    let needed = layout.bytes().ok_or(sf_status::SF_CONFIG)?;
     // SAFETY: the caller's precondition.
     let mut memory = unsafe { Memory::new(memory, bytes) }?;
     if bytes < needed {
@@ -106,8 +124,7 @@ unsafe fn open(
     const { assert!(align_of::<sf_device>() <= ALIGN) };
     let start = memory.start();
     let place = memory.place::<sf_device>()?;
-    let opened = (config.kind()?.open)(config, &mut memory);
-    let client = match opened {
+    let client = match open(&mut memory) {
         Ok(client) => client,
         Err(status) => {
             // SAFETY: there are as many bytes, which nobody has any more. Keys may be in them.

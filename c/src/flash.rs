@@ -54,34 +54,47 @@ impl Flash {
         }
     }
 
-    /// Begins to read.
     fn begin_read(&self, offset: u32, bytes: &mut [u8]) -> Result<i32, Failed> {
-        let (flash, at) = (&self.0, self.place(offset));
-        let read = flash.read.ok_or(Failed)?;
+        self.0.begin_read(self.place(offset), bytes)
+    }
+
+    fn begin_write(&self, offset: u32, bytes: &[u8]) -> Result<i32, Failed> {
+        self.0.begin_write(self.place(offset), bytes)
+    }
+
+    /// Begins to erase the pages of a block, which `slot_bytes` has counted.
+    fn begin_erase(&self, block: u32) -> Result<i32, Failed> {
+        self.0
+            .begin_erase(self.place(block), self.stride() as usize)
+    }
+}
+
+impl sf_flash {
+    /// Begins to read.
+    pub(crate) fn begin_read(&self, at: u32, bytes: &mut [u8]) -> Result<i32, Failed> {
+        let read = self.read.ok_or(Failed)?;
         // SAFETY: the firmware promises `sf_open` that this function writes as many bytes there,
         // and that it may be called with this context as long as the device is open.
-        Ok(unsafe { read(flash.context, at, bytes.as_mut_ptr(), bytes.len()) })
+        Ok(unsafe { read(self.context, at, bytes.as_mut_ptr(), bytes.len()) })
     }
 
     /// Begins to write.
-    fn begin_write(&self, offset: u32, bytes: &[u8]) -> Result<i32, Failed> {
-        let (flash, at) = (&self.0, self.place(offset));
-        let write = flash.write.ok_or(Failed)?;
+    pub(crate) fn begin_write(&self, at: u32, bytes: &[u8]) -> Result<i32, Failed> {
+        let write = self.write.ok_or(Failed)?;
         // SAFETY: as for `begin_read`. This one reads as many bytes there.
-        Ok(unsafe { write(flash.context, at, bytes.as_ptr(), bytes.len()) })
+        Ok(unsafe { write(self.context, at, bytes.as_ptr(), bytes.len()) })
     }
 
-    /// Begins to erase the pages of a block.
-    fn begin_erase(&self, block: u32) -> Result<i32, Failed> {
-        let erase = self.0.erase.ok_or(Failed)?;
-        let (at, bytes) = (self.place(block), self.stride() as usize);
-        // SAFETY: as for `begin_read`. Whole pages of the flash: `slot_bytes` has counted them.
-        Ok(unsafe { erase(self.0.context, at, bytes) })
+    /// Begins to erase whole pages of the flash.
+    pub(crate) fn begin_erase(&self, at: u32, bytes: usize) -> Result<i32, Failed> {
+        let erase = self.erase.ok_or(Failed)?;
+        // SAFETY: as for `begin_read`.
+        Ok(unsafe { erase(self.context, at, bytes) })
     }
 }
 
 /// The number of a function of the firmware as a result.
-const fn done(answer: i32) -> Result<(), Failed> {
+pub(crate) const fn done(answer: i32) -> Result<(), Failed> {
     match answer {
         0 => Ok(()),
         _ => Err(Failed),

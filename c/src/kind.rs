@@ -1,8 +1,9 @@
 //! The differences between kinds of models.
 
 use smolfed_core::{
+    model::ModelError,
     personal::store::NoStore,
-    predict::Predictor,
+    predict::{CurrentModel, Predictor},
     provision,
     samples::{Reading, SampleRows, SampleTarget},
     session::{Session, Trainable},
@@ -10,7 +11,7 @@ use smolfed_core::{
 
 use crate::{
     client::{Features, Scores, Target},
-    config::sf_config,
+    config::Sizes,
     flash::Flash,
     random::Random,
     secrets::Secrets,
@@ -33,7 +34,7 @@ pub(crate) trait Kind: 'static {
     type Score: Copy + Default + 'static;
 
     /// The model of a configuration.
-    fn model(config: &sf_config) -> Result<Self::Model, sf_status>;
+    fn model(sizes: Sizes) -> Result<Self::Model, sf_status>;
 
     /// Features of this type.
     fn features(features: Features<'_>) -> Option<&[Self::Feature]>;
@@ -46,4 +47,49 @@ pub(crate) trait Kind: 'static {
 
     /// The class of a prediction, or 0 for a value.
     fn class(prediction: Self::Target) -> u16;
+}
+
+/// The current model of a device of a kind.
+pub(crate) struct Current<'a, K: Kind>(pub(crate) CurrentModel<'a, K::Model>);
+
+impl<K: Kind> Current<'_, K> {
+    /// Writes the scores of a sample.
+    pub(crate) fn scores(
+        &self,
+        features: Features<'_>,
+        scores: Scores<'_>,
+    ) -> Result<(), sf_status> {
+        let features = K::features(features).ok_or(sf_status::SF_TYPE)?;
+        self.with_scores(scores, |model, scores| {
+            model.scores(features, &mut [], scores)
+        })
+    }
+
+    /// Returns the most likely class by these scores, or 0 for a value.
+    pub(crate) fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status> {
+        let mut class = 0;
+        self.with_scores(scores, |model, scores| {
+            class = K::class(model.prediction(scores));
+            Ok(())
+        })?;
+        Ok(class)
+    }
+
+    /// Turns scores into probabilities.
+    pub(crate) fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status> {
+        self.with_scores(scores, |model, scores| {
+            model.probabilities_in_place(scores);
+            Ok(())
+        })
+    }
+
+    /// Calls with scores of the model's type.
+    fn with_scores(
+        &self,
+        scores: Scores<'_>,
+        call: impl FnOnce(&CurrentModel<'_, K::Model>, &mut [K::Score]) -> Result<(), ModelError>,
+    ) -> Result<(), sf_status> {
+        let scores = K::scores(scores).ok_or(sf_status::SF_TYPE)?;
+        Ok(call(&self.0, scores)?)
+    }
 }

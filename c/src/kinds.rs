@@ -9,7 +9,7 @@ use smolfed_core::{
 
 use crate::{
     client::{Features, Scores, Target},
-    config::{sf_config, sf_kind},
+    config::{Sizes, sf_kind},
     kind::Kind,
     session,
     status::sf_status,
@@ -30,7 +30,7 @@ macro_rules! kind {
         $Name:ident: $model:ty, $feature:ty => $Features:ident,
         $score:ty => $Scores:ident, $target:ty => $Target:ident, $make:expr
     ) => {
-        struct $Name;
+        pub(crate) struct $Name;
 
         impl Kind for $Name {
             type Model = $model;
@@ -38,8 +38,8 @@ macro_rules! kind {
             type Target = $target;
             type Score = $score;
 
-            fn model(config: &sf_config) -> Result<Self::Model, sf_status> {
-                $make(config)
+            fn model(sizes: Sizes) -> Result<Self::Model, sf_status> {
+                $make(sizes)
             }
 
             fn features(features: Features<'_>) -> Option<&[$feature]> {
@@ -76,44 +76,44 @@ macro_rules! kind {
 /// A model in integers of this type.
 fn in_integers<M: FixedPointModel, X: Feature>(
     model: M,
-    config: &sf_config,
+    sizes: Sizes,
 ) -> Result<FixedPoint<M, X>, sf_status> {
-    let scale = FeatureScale::new::<X>(config.places);
+    let scale = FeatureScale::new::<X>(sizes.places);
     scale
         .map(|scale| FixedPoint::new(model, scale))
         .map_err(|_| sf_status::SF_CONFIG)
 }
 
-fn softmax(config: &sf_config) -> Result<Softmax<usize, usize>, sf_status> {
-    match config.classes {
+fn softmax(sizes: Sizes) -> Result<Softmax<usize, usize>, sf_status> {
+    match sizes.classes {
         0 | 1 => Err(sf_status::SF_CONFIG),
-        classes => Ok(Softmax::new(config.features.into(), classes.into())),
+        classes => Ok(Softmax::new(sizes.features.into(), classes.into())),
     }
 }
 
-fn logistic(config: &sf_config) -> Result<Logistic<usize>, sf_status> {
-    Ok(Logistic::new(config.features.into()))
+fn logistic(sizes: Sizes) -> Result<Logistic<usize>, sf_status> {
+    Ok(Logistic::new(sizes.features.into()))
 }
 
-fn linear(config: &sf_config) -> Result<Linear<usize>, sf_status> {
-    Ok(Linear::new(config.features.into()))
+fn linear(sizes: Sizes) -> Result<Linear<usize>, sf_status> {
+    Ok(Linear::new(sizes.features.into()))
 }
 
 kind! { SoftmaxF32: Softmax<usize, usize>, f32 => F32, f32 => F32, u16 => Class, softmax }
 kind! { SoftmaxI8: FixedPoint<Softmax<usize, usize>, i8>, i8 => I8, i32 => Integer,
-u16 => Class, |config| in_integers(softmax(config)?, config) }
+u16 => Class, |sizes| in_integers(softmax(sizes)?, sizes) }
 kind! { SoftmaxI16: FixedPoint<Softmax<usize, usize>, i16>, i16 => I16, i32 => Integer,
-u16 => Class, |config| in_integers(softmax(config)?, config) }
+u16 => Class, |sizes| in_integers(softmax(sizes)?, sizes) }
 kind! { LogisticF32: Logistic<usize>, f32 => F32, f32 => F32, u16 => Class, logistic }
 kind! { LogisticI8: FixedPoint<Logistic<usize>, i8>, i8 => I8, i32 => Integer,
-u16 => Class, |config| in_integers(logistic(config)?, config) }
+u16 => Class, |sizes| in_integers(logistic(sizes)?, sizes) }
 kind! { LogisticI16: FixedPoint<Logistic<usize>, i16>, i16 => I16, i32 => Integer,
-u16 => Class, |config| in_integers(logistic(config)?, config) }
+u16 => Class, |sizes| in_integers(logistic(sizes)?, sizes) }
 kind! { LinearF32: Linear<usize>, f32 => F32, f32 => F32, f32 => Value, linear }
 kind! { LinearI8: FixedPoint<Linear<usize>, i8>, i8 => I8, i32 => Integer,
-f32 => Value, |config| in_integers(linear(config)?, config) }
+f32 => Value, |sizes| in_integers(linear(sizes)?, sizes) }
 kind! { LinearI16: FixedPoint<Linear<usize>, i16>, i16 => I16, i32 => Integer,
-f32 => Value, |config| in_integers(linear(config)?, config) }
+f32 => Value, |sizes| in_integers(linear(sizes)?, sizes) }
 
 /// Softmax regression on `float`.
 #[unsafe(no_mangle)]

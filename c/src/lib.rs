@@ -29,6 +29,8 @@ mod config;
 mod device;
 mod flash;
 mod image;
+#[cfg(feature = "delivery")]
+mod infer;
 mod kind;
 mod kinds;
 mod line;
@@ -54,6 +56,8 @@ pub use config::{
 };
 pub use device::*;
 pub use image::*;
+#[cfg(feature = "delivery")]
+pub use infer::*;
 pub use kinds::*;
 pub use line::*;
 pub use predict::*;

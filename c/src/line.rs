@@ -36,8 +36,8 @@ pub enum sf_phase {
 /// Interrupts: yes. Longest time: constant.
 ///
 /// # Safety
-/// Preconditions: `device` is null or comes from `sf_open`. `phase` is null or has room for the
-/// answer.
+/// Preconditions: `device` is null or comes from `sf_open` or `sf_infer_open`. `phase` is null or
+/// has room for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_phase_of(device: *mut sf_device, phase: *mut sf_phase) -> sf_status {
     let found = |client: &mut dyn Client| {
@@ -105,7 +105,8 @@ pub unsafe extern "C" fn sf_sent(device: *mut sf_device) -> sf_status {
 /// Takes bytes from the line, up to the end of a frame, and tells their number. Pass the rest to
 /// the next call, after the outgoing bytes.
 ///
-/// Interrupts: no. Longest time: opening a frame and composing one (docs/targets.md).
+/// Interrupts: no. Longest time: opening a frame and composing one (docs/targets.md). A device that
+/// only infers also writes to flash, and verifies a signature at the end of a file.
 ///
 /// # Safety
 /// Preconditions: as `sf_phase_of`. `bytes` has `count` bytes, and `taken` is null or has room for

@@ -7,7 +7,7 @@ use crate::{
     status::sf_status,
 };
 
-/// Tells the round whose model the device has.
+/// Tells the round whose model the device has, or the version on a device that only infers.
 ///
 /// Interrupts: yes. Longest time: constant.
 ///
@@ -25,7 +25,8 @@ pub unsafe extern "C" fn sf_model_round(device: *mut sf_device, round: *mut u32)
     unsafe { with(device, found) }
 }
 
-/// Lends the parameters of the model, in the order of docs/inference.md. They stay until the next
+/// Lends the parameters of the model, or the bits of its integer weights, in the order of
+/// docs/inference.md. They stay until the next
 /// call with the device.
 ///
 /// Interrupts: yes. Longest time: constant.

@@ -1,5 +1,7 @@
 //! Provisioning records.
 
+use smolfed_core::provision::ProvisionError;
+
 use crate::{pointer, secrets, status::sf_status};
 
 /// Tells the device number of a provisioning record.
@@ -16,10 +18,20 @@ pub unsafe extern "C" fn sf_record_device(
 ) -> sf_status {
     let read = || {
         // SAFETY: the caller's precondition.
-        let record = secrets::public(unsafe { pointer::slice(record, count) }?)?;
+        let number = number(unsafe { pointer::slice(record, count) }?)?;
         // SAFETY: the caller's precondition.
-        unsafe { pointer::answer(device, record.identity.device) };
+        unsafe { pointer::answer(device, number) };
         Ok(())
     };
     sf_status::of(read())
+}
+
+/// The number in the record of a device that trains, or only infers.
+fn number(page: &[u8]) -> Result<u32, ProvisionError> {
+    match secrets::public(page) {
+        Ok(record) => Ok(record.identity.device),
+        #[cfg(feature = "delivery")]
+        Err(ProvisionError::Role) => Ok(smolfed_core::provision::Recipient::read(page)?.device),
+        Err(error) => Err(error),
+    }
 }

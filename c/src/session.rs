@@ -8,8 +8,6 @@ use smolfed_core::{
     fixed_point::FeatureScale,
     identity::Identity,
     ledger::{Budget, Ledger},
-    model::ModelError,
-    predict::CurrentModel,
     provision::{Record, Stored},
     samples::{SampleRows, Samples},
     session::{LastRound, Memory as Vectors, Phase, Policy, Session, Trainable},
@@ -21,7 +19,7 @@ use crate::{
     client::{Client, Features, Scores, Target},
     config::sf_config,
     flash::Flash,
-    kind::{Kind, SamplesOf, SessionOf},
+    kind::{Current, Kind, SamplesOf, SessionOf},
     memory::{Layout, Memory},
     piece::{self, Piece},
     pointer,
@@ -43,7 +41,7 @@ struct Device<K: Kind> {
 
 /// The memory of a device of a kind.
 pub(crate) fn layout<K: Kind>(config: &sf_config, layout: Layout) -> Result<Layout, sf_status> {
-    let model = K::model(config)?;
+    let model = K::model(config.sizes())?;
     let (parameters, samples) = (model.parameter_count(), usize::from(config.samples));
     let features = samples.checked_mul(config.features.into());
     let layout = layout
@@ -66,7 +64,7 @@ pub(crate) fn open<K: Kind>(
     config: &sf_config,
     memory: &mut Memory,
 ) -> Result<&'static mut dyn Client, sf_status> {
-    let model = K::model(config)?;
+    let model = K::model(config.sizes())?;
     let place = memory.place::<Device<K>>()?;
     let (session_place, samples_place) = (memory.place()?, memory.place()?);
     let piece = Piece::new(memory)?;
@@ -198,18 +196,9 @@ impl<K: Kind> Device<K> {
     }
 
     /// The model, if one is there whole.
-    fn current(&self) -> Result<CurrentModel<'_, K::Model>, sf_status> {
-        self.session().model().ok_or(sf_status::SF_NO_MODEL)
-    }
-
-    /// Calls with the current model and scores of its type and number.
-    fn with_scores(
-        &self,
-        scores: Scores<'_>,
-        call: impl FnOnce(&CurrentModel<'_, K::Model>, &mut [K::Score]) -> Result<(), ModelError>,
-    ) -> Result<(), sf_status> {
-        let scores = K::scores(scores).ok_or(sf_status::SF_TYPE)?;
-        Ok(call(&self.current()?, scores)?)
+    fn current(&self) -> Result<Current<'_, K>, sf_status> {
+        let model = self.session().model();
+        model.map(Current).ok_or(sf_status::SF_NO_MODEL)
     }
 }
 
@@ -315,26 +304,15 @@ impl<K: Kind> Client for Device<K> {
     }
 
     fn scores(&self, features: Features<'_>, scores: Scores<'_>) -> Result<(), sf_status> {
-        let features = K::features(features).ok_or(sf_status::SF_TYPE)?;
-        self.with_scores(scores, |model, scores| {
-            model.scores(features, &mut [], scores)
-        })
+        self.current()?.scores(features, scores)
     }
 
     fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status> {
-        let mut class = 0;
-        self.with_scores(scores, |model, scores| {
-            class = K::class(model.prediction(scores));
-            Ok(())
-        })?;
-        Ok(class)
+        self.current()?.class(scores)
     }
 
     fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.with_scores(scores, |model, scores| {
-            model.probabilities_in_place(scores);
-            Ok(())
-        })
+        self.current()?.probabilities(scores)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use core::ffi::{CStr, c_char};
 
+#[cfg(feature = "delivery")]
+use smolfed_core::delivery::DeliveryError;
 use smolfed_core::{
     ledger::LedgerError, model::ModelError, provision::ProvisionError, samples::SampleError,
     session::SessionError,
@@ -24,9 +26,10 @@ pub enum sf_status {
     SF_MEMORY = 4,
     /// A size of the configuration is 0 or too large, or the places do not suit the features.
     SF_CONFIG = 5,
-    /// The provisioning record is missing, cut or damaged, or of another version.
+    /// The provisioning record is missing, cut or damaged, or of another version. Or it is for the
+    /// other kind of device: one that trains, or one that only infers.
     SF_RECORD = 6,
-    /// The flash of the ledger failed, or is too small.
+    /// The flash failed, or is too small.
     SF_FLASH = 7,
     /// The ledger is blank, and the record has no first key to begin one with.
     SF_LEDGER_BLANK = 8,
@@ -56,6 +59,16 @@ pub enum sf_status {
     SF_PENDING = 19,
     /// The secure element is missing, did not answer, or has other secrets.
     SF_ELEMENT = 20,
+    /// A device that only infers has no samples, and a device that trains has no model files.
+    SF_ROLE = 21,
+    /// The file is not a model file, or is for a model of another shape, or a parameter is not a
+    /// number.
+    SF_FILE = 22,
+    /// The signature is not the publisher's, or the file is damaged. Or the publisher's key is
+    /// invalid.
+    SF_SIGNATURE = 23,
+    /// The device has this version or a newer one.
+    SF_OLD = 24,
 }
 
 use sf_status::{
@@ -79,7 +92,7 @@ impl sf_status {
             Self::SF_MEMORY => c"the memory is too small, or not at a multiple of 8 bytes",
             SF_CONFIG => c"a size of the configuration is 0 or too large, or the places are",
             SF_RECORD => c"the provisioning record is missing, damaged or of another version",
-            SF_FLASH => c"the flash of the ledger failed, or is too small",
+            SF_FLASH => c"the flash failed, or is too small",
             SF_LEDGER_BLANK => c"the ledger is blank and cannot be begun: provision the device",
             SF_LEDGER_DAMAGED => c"the ledger is damaged: provision the device again",
             SF_BUILD => {
@@ -95,6 +108,10 @@ impl sf_status {
             Self::SF_RECIPE => c"the recipe is of other features, or not that of the record",
             Self::SF_PENDING => c"the flash is not done",
             SF_ELEMENT => c"the secure element is missing, or has other secrets",
+            Self::SF_ROLE => c"not for a device with this role",
+            Self::SF_FILE => c"no model file, or one for a model of another shape",
+            Self::SF_SIGNATURE => c"the signature is not the publisher's",
+            Self::SF_OLD => c"the device has this version or a newer one",
         }
     }
 }
@@ -126,6 +143,14 @@ pub extern "C" fn sf_strerror(status: i32) -> *const c_char {
         sf_status::SF_RECIPE,
         sf_status::SF_PENDING,
         SF_ELEMENT,
+        #[cfg(feature = "delivery")]
+        sf_status::SF_ROLE,
+        #[cfg(feature = "delivery")]
+        sf_status::SF_FILE,
+        #[cfg(feature = "delivery")]
+        sf_status::SF_SIGNATURE,
+        #[cfg(feature = "delivery")]
+        sf_status::SF_OLD,
     ];
     let known = all.iter().find(|known| **known as i32 == status);
     known
@@ -178,6 +203,19 @@ impl From<SessionError> for sf_status {
             SessionError::Build => SF_BUILD,
             SessionError::Element => SF_ELEMENT,
             _ => SF_CONFIG,
+        }
+    }
+}
+
+#[cfg(feature = "delivery")]
+impl From<DeliveryError> for sf_status {
+    fn from(error: DeliveryError) -> Self {
+        match error {
+            DeliveryError::Recipe => Self::SF_RECIPE,
+            DeliveryError::Signature => Self::SF_SIGNATURE,
+            DeliveryError::Old => Self::SF_OLD,
+            DeliveryError::Room | DeliveryError::Flash => SF_FLASH,
+            _ => Self::SF_FILE,
         }
     }
 }

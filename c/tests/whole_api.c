@@ -261,6 +261,53 @@ static void run(const char *folder, const model *model) {
     free(record.at);
 }
 
+// A device that only infers installs a file, and opens a session that nobody answers.
+static void infer(const char *folder) {
+    enum { MODEL_PAGES = 2 };
+    bytes record = load(folder, "infer", "record");
+    bytes publisher = load(folder, "infer", "publisher");
+    bytes file = load(folder, "infer", "file");
+    uint8_t *flash = take(MODEL_PAGES * PAGE);
+    memset(flash, 0xFF, MODEL_PAGES * PAGE);
+    const model model = {"sf_infer_softmax_f32", NULL, F32, false, CLASSES};
+    const sf_infer config = {
+        .kind = &sf_infer_softmax_f32,
+        .features = FEATURES,
+        .classes = CLASSES,
+        .record = record.at,
+        .record_bytes = record.count,
+        .publisher = publisher.at,
+        .models = {.context = flash,
+                   .read = flash_read,
+                   .write = flash_write,
+                   .erase = flash_erase,
+                   .page_bytes = PAGE,
+                   .pages = MODEL_PAGES},
+        .random = {NULL, random_fill},
+    };
+    CHECK(sf_infer_pages(&config) == MODEL_PAGES);
+    size_t count = sf_infer_bytes(&config);
+    uint8_t *memory = take(count);
+    sf_device *device = NULL;
+    uint32_t version = 0;
+    uint16_t class = UINT16_MAX;
+    sf_status reason = SF_BUSY;
+    CHECK(sf_infer_open(memory, count, &config, &device) == SF_OK);
+    CHECK(predict(device, &model, CLASSES, &class) == SF_NO_MODEL);
+    CHECK(sf_infer_install(device, file.at, file.count, &version) == SF_OK && version == 4);
+    CHECK(sf_infer_install(device, file.at, file.count, &version) == SF_OLD);
+    CHECK(sf_infer_refused(device, &version, &reason) == SF_OK && version == 0 && reason == SF_OK);
+    CHECK(predict(device, &model, CLASSES, &class) == SF_OK && class < CLASSES);
+    CHECK(sf_timeout(device) == SF_OK);
+    send(device);
+    CHECK(sf_infer_ask(device) == SF_OK && sf_close(device) == SF_OK);
+    free(memory);
+    free(flash);
+    free(file.at);
+    free(publisher.at);
+    free(record.at);
+}
+
 // Features of a window from each row of a ring.
 static void check_windows(void) {
     enum { ROWS = SMOLFED_LENGTH, VALUES = ROWS * SMOLFED_CHANNELS };
@@ -337,6 +384,7 @@ int main(int count, char **arguments) {
     for (size_t at = 0; at < sizeof models / sizeof *models; at++) {
         run(arguments[1], &models[at]);
     }
+    infer(arguments[1]);
     puts("every function ran with every kind of model");
     return 0;
 }

@@ -7,6 +7,7 @@ use object::{Object, ObjectSymbol};
 
 use super::rounds::emulator;
 use super::{Board, named};
+use crate::fleet::device::Device;
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
 use crate::program::{Place, wait_until};
 
@@ -40,6 +41,16 @@ pub(crate) fn archive(target: &str) -> Option<PathBuf> {
 /// Compiles the example for a board, after `change` has edited its files. Returns `None` if
 /// something is missing.
 pub(crate) fn compile(place: &Place, board: &str, change: impl FnOnce(&Path)) -> Option<PathBuf> {
+    compile_with(place, board, &format!("@boards/{board}.txt"), change)
+}
+
+/// [`compile`] with these options.
+fn compile_with(
+    place: &Place,
+    board: &str,
+    options: &str,
+    change: impl FnOnce(&Path),
+) -> Option<PathBuf> {
     let (_, compiler) = BOARDS.iter().find(|(name, _)| *name == board)?;
     let archive = archive(named(board).target)?;
     if Command::new(compiler).arg("--version").output().is_err() {
@@ -57,7 +68,7 @@ pub(crate) fn compile(place: &Place, board: &str, change: impl FnOnce(&Path)) ->
     let program = folder.join("device.elf");
     let output = Command::new(compiler)
         .current_dir(&examples)
-        .arg(format!("@boards/{board}.txt"))
+        .args(options.split_whitespace())
         .arg("-o")
         .arg(&program)
         .stdin(Stdio::null())
@@ -87,6 +98,16 @@ impl Running {
             qemu: qemu.spawn().expect("QEMU starts"),
             printed,
         }
+    }
+
+    /// Returns the versions with which a board that only infers has predicted, in order.
+    fn versions(&self) -> Vec<u32> {
+        let printed = self.printed();
+        let versions = printed.lines().filter_map(|line| {
+            let (version, _) = line.strip_prefix("version ")?.split_once(": activity ")?;
+            version.parse().ok()
+        });
+        versions.collect()
     }
 
     fn printed(&self) -> String {
@@ -234,4 +255,55 @@ fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
         wait_until(|| board.printed().contains("model of round "));
         assert!(!board.printed().contains("panic"), "{}", board.printed());
     }
+}
+
+/// Publishes, splits and rolls back, and resets the board. `c/tests/delivery.rs` compares the bits
+/// of its predictions.
+#[test]
+fn a_board_in_c_that_only_infers_has_the_right_version_after_each_step() {
+    let place = Place::new();
+    let Some(()) = experiment(&place, 12) else {
+        return;
+    };
+    let smolfed = |arguments: &str| place.smolfed(arguments).success();
+    smolfed("run motion.toml --set rounds=2 --out first");
+    smolfed("run motion.toml --set rounds=4 --out second");
+    smolfed("models publish first --arithmetic integer");
+    let (board, key) = (BOARDS[0].0, place.path("models/publisher.pub"));
+    let key = std::fs::read_to_string(key).unwrap();
+    let options = format!("-DPUBLISHER=\"{}\" @boards/{board}-infer.txt", key.trim());
+    let Some(program) = compile_with(&place, board, &options, |_| ()) else {
+        return;
+    };
+    smolfed("provision --infer --devices 0..1 --out fleet");
+    let service = "deliver --keys fleet/keys.toml --device unix:line-0";
+    let _service = Device(place.start(service));
+    let start = || Running::start(&place, 0, named(board), &program);
+    let mut running = start();
+    wait_until(|| running.versions() == [1]);
+    // Device 0 is among the 99.999 % of each step.
+    smolfed("models publish second --arithmetic integer --share 0.001");
+    smolfed("models split 1=0.001 2=99.999");
+    wait_until(|| running.versions() == [1, 2]);
+    smolfed("models roll-back");
+    wait_until(|| running.versions() == [1, 2, 3]);
+    let mut newest = 3;
+    for reset in 0..6 {
+        // The next reset may come during the transfer.
+        if reset % 2 == 0 {
+            smolfed("models publish second --arithmetic integer");
+        }
+        drop(running);
+        running = start();
+        wait_until(|| !running.versions().is_empty());
+        let version = running.versions()[0];
+        assert!(version >= newest, "{reset}: {version} after {newest}");
+        newest = version;
+    }
+    wait_until(|| running.versions().last() == Some(&6));
+    assert!(
+        !running.printed().contains("panic"),
+        "{}",
+        running.printed()
+    );
 }

@@ -10,7 +10,7 @@ int32_t semihost(int32_t operation, const void *arguments);
 // Random bytes of the host, for boards without a generator. No product may do without one.
 void host_random(void *context, uint8_t *to, size_t count);
 
-// Opens the file of the ledger.
+// Opens the file of the ledger, or of the models.
 void host_start(void);
 
 // Puts a byte of the line into the queue, in the interrupt that it raises.

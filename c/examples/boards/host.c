@@ -3,13 +3,13 @@
 #include "board.h"
 
 enum { OPEN = 0x01, WRITE_TEXT = 0x04, WRITE = 0x05, READ = 0x06, SEEK = 0x0A };
-enum { COMMAND_LINE = 0x15, EXIT = 0x20, APPLICATION_EXIT = 0x20026 };
-enum { MODE_READ = 1, MODE_UPDATE = 3 };
+enum { LENGTH = 0x0C, COMMAND_LINE = 0x15, EXIT = 0x20, APPLICATION_EXIT = 0x20026 };
+enum { MODE_READ = 1, MODE_UPDATE = 3, MODE_CREATE = 7 };
 
 // Bytes of a page of the file, and their number.
 enum { PAGE = 128, PAGES = 2 };
 
-static int32_t ledger, random_file;
+static int32_t flash_file, random_file;
 
 int32_t semihost(int32_t operation, const void *arguments) {
 #ifdef __riscv
@@ -57,29 +57,30 @@ static int32_t open_file(const char *name, uint32_t mode) {
     return semihost(OPEN, &file);
 }
 
-// The second word of the command line names the file of the ledger.
+// The second word of the command line names the file of the ledger, or of the models.
+static char line[256];
+static char *name = line;
+
 void host_start(void) {
-    static char line[256];
     const struct {
         char *text;
         uint32_t bytes;
     } command = {line, sizeof line};
     semihost(COMMAND_LINE, &command);
-    char *name = line;
     while (*name != '\0' && *name != ' ') {
         name++;
     }
     name += *name == ' ';
-    ledger = open_file(name, MODE_UPDATE);
+    flash_file = open_file(name, MODE_UPDATE);
     random_file = open_file("/dev/urandom", MODE_READ);
-    if (ledger < 0 || random_file < 0) {
-        port_print("no file for the ledger\n");
+    if (random_file < 0) {
+        port_print("no random bytes\n");
         port_exit(2);
     }
 }
 
 static bool seek(uint32_t at) {
-    const uint32_t arguments[2] = {(uint32_t)ledger, at};
+    const uint32_t arguments[2] = {(uint32_t)flash_file, at};
     return semihost(SEEK, arguments) == 0;
 }
 
@@ -91,12 +92,12 @@ static bool transfer(int32_t operation, int32_t file, const void *bytes, size_t 
 
 static int32_t flash_read(void *context, uint32_t at, uint8_t *to, size_t count) {
     (void)context;
-    return seek(at) && transfer(READ, ledger, to, count) ? 0 : 1;
+    return seek(at) && transfer(READ, flash_file, to, count) ? 0 : 1;
 }
 
 static int32_t flash_write(void *context, uint32_t at, const uint8_t *from, size_t count) {
     (void)context;
-    return seek(at) && transfer(WRITE, ledger, from, count) ? 0 : 1;
+    return seek(at) && transfer(WRITE, flash_file, from, count) ? 0 : 1;
 }
 
 static int32_t flash_erase(void *context, uint32_t at, size_t count) {
@@ -112,10 +113,32 @@ static int32_t flash_erase(void *context, uint32_t at, size_t count) {
     return 0;
 }
 
-sf_flash port_flash(void) {
-    const sf_flash flash = {NULL, flash_read, flash_write, flash_erase, PAGE, PAGES, NULL};
+static sf_flash flash_of(uint32_t pages) {
+    if (flash_file < 0) {
+        port_print("no file for the flash\n");
+        port_exit(2);
+    }
+    const sf_flash flash = {NULL, flash_read, flash_write, flash_erase, PAGE, pages, NULL};
     return flash;
 }
+
+// Models may begin with blank flash. A missing ledger is an error, because a new one would spend
+// all participations again.
+sf_flash port_models(uint32_t pages) {
+    if (flash_file < 0) {
+        flash_file = open_file(name, MODE_CREATE);
+    }
+    sf_flash flash = flash_of(pages);
+    if (semihost(LENGTH, &flash_file) == 0 && flash_erase(NULL, 0, pages * PAGE) != 0) {
+        port_print("the flash file could not be created\n");
+        port_exit(2);
+    }
+    return flash;
+}
+
+uint32_t port_page_bytes(void) { return PAGE; }
+
+sf_flash port_flash(void) { return flash_of(PAGES); }
 
 void host_random(void *context, uint8_t *to, size_t count) {
     (void)context;

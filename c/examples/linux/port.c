@@ -1,5 +1,5 @@
-// Linux: the line is a TCP connection, the flash of the ledger a file, and the random generator that
-// of the kernel. Arguments: the provisioning record, the file of the ledger, and HOST:PORT.
+// Linux: a TCP connection is the line, a file is the flash of the ledger or of the models, and the
+// kernel generates random bytes. Arguments: the provisioning record, the flash file and HOST:PORT.
 #define _GNU_SOURCE
 #include "../port.h"
 
@@ -23,7 +23,7 @@
 enum { PAGE = 128, PAGES = 2, RETRY_MS = 1000 };
 
 static char *host, *service;
-static int line = -1, ledger = -1, record_file = -1;
+static int line = -1, flash_file = -1, record_file = -1;
 static uint32_t tried;
 
 static union {
@@ -50,20 +50,20 @@ uint32_t port_milliseconds(void) {
     return (uint32_t)now.tv_sec * 1000u + (uint32_t)(now.tv_nsec / 1000000);
 }
 
-// A first start has no ledger yet: blank flash. Two processes must not share a ledger.
-static void open_ledger(const char *path) {
-    struct stat found;
-    ledger = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (ledger < 0 || flock(ledger, LOCK_EX | LOCK_NB) != 0 || fstat(ledger, &found) != 0) {
+// A first start has no file yet: blank flash. Two processes must not share it.
+static void open_flash(const char *path) {
+    flash_file = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (flash_file < 0 || flock(flash_file, LOCK_EX | LOCK_NB) != 0) {
         stop(path, strerror(errno));
     }
-    if (found.st_size == 0) {
-        uint8_t blank[PAGE * PAGES];
-        memset(blank, 0xFF, sizeof blank);
-        if (pwrite(ledger, blank, sizeof blank, 0) != sizeof blank || fsync(ledger) != 0) {
-            stop(path, "the ledger was not created");
-        }
+}
+
+static void *allocated(size_t bytes) {
+    void *memory = malloc(bytes);
+    if (memory == NULL) {
+        stop("memory", strerror(errno));
     }
+    return memory;
 }
 
 static void read_record(const char *path) {
@@ -113,10 +113,10 @@ static void hang_up(void) {
 
 void port_start(int count, char **arguments) {
     if (count != 4) {
-        stop("usage", "device RECORD LEDGER HOST:PORT");
+        stop("usage", "device RECORD FLASH HOST:PORT");
     }
     read_record(arguments[1]);
-    open_ledger(arguments[2]);
+    open_flash(arguments[2]);
     char *colon = strrchr(arguments[3], ':');
     if (colon == NULL) {
         stop(arguments[3], "an address is HOST:PORT");
@@ -142,12 +142,12 @@ void port_forget(size_t at, size_t count) {
 
 static int32_t flash_read(void *context, uint32_t at, uint8_t *to, size_t count) {
     (void)context;
-    return pread(ledger, to, count, at) != (ssize_t)count;
+    return pread(flash_file, to, count, at) != (ssize_t)count;
 }
 
 static int32_t flash_write(void *context, uint32_t at, const uint8_t *from, size_t count) {
     (void)context;
-    return pwrite(ledger, from, count, at) != (ssize_t)count || fsync(ledger) != 0;
+    return pwrite(flash_file, from, count, at) != (ssize_t)count || fsync(flash_file) != 0;
 }
 
 static int32_t flash_erase(void *context, uint32_t at, size_t count) {
@@ -161,16 +161,33 @@ static int32_t flash_erase(void *context, uint32_t at, size_t count) {
     return 0;
 }
 
-sf_flash port_flash(void) {
+sf_flash port_models(uint32_t pages) {
     const sf_flash flash = {
         .read = flash_read,
         .write = flash_write,
         .erase = flash_erase,
         .page_bytes = PAGE,
-        .pages = PAGES,
+        .pages = pages,
     };
+    struct stat found;
+    if (fstat(flash_file, &found) != 0) {
+        stop("the flash file", strerror(errno));
+    }
+    // Only new flash. A truncated ledger must not be extended into a new one.
+    if (found.st_size == 0) {
+        size_t length = (size_t)pages * PAGE;
+        uint8_t *blank = memset(allocated(length), 0xFF, length);
+        if (flash_write(NULL, 0, blank, length) != 0) {
+            stop("the flash file", "could not be created");
+        }
+        free(blank);
+    }
     return flash;
 }
+
+uint32_t port_page_bytes(void) { return PAGE; }
+
+sf_flash port_flash(void) { return port_models(PAGES); }
 
 static void random_fill(void *context, uint8_t *to, size_t count) {
     (void)context;

@@ -6,12 +6,14 @@
 typedef float feature;
 typedef float score;
 #define KIND sf_softmax_f32
+#define INFER_KIND sf_infer_softmax_f32
 #define add_sample sf_add_sample_f32
 #define predict sf_predict_f32
 #else
 typedef int8_t feature;
 typedef int32_t score;
 #define KIND sf_softmax_i8
+#define INFER_KIND sf_infer_softmax_i8
 #define add_sample sf_add_sample_i8
 #define predict sf_predict_i8
 #endif
@@ -21,7 +23,11 @@ static union {
     uint64_t alignment;
     uint8_t bytes[4096];
 } memory;
+#ifdef INFER
+static sf_infer config;
+#else
 static sf_config config;
+#endif
 static feature features[FEATURES];
 static score scores[CLASSES];
 
@@ -30,20 +36,27 @@ static volatile uint8_t line;
 
 int main(void) {
     sf_device *device = NULL;
-    config.kind = &KIND;
     config.features = FEATURES;
     config.classes = CLASSES;
+#ifdef INFER
+    config.kind = &INFER_KIND;
+    sf_infer_open(memory.bytes, sizeof memory.bytes, &config, &device);
+#else
+    config.kind = &KIND;
     config.samples = SAMPLES;
     sf_open(memory.bytes, sizeof memory.bytes, &config, &device);
+#endif
     for (;;) {
-        bool has_more = false;
         uint16_t class = 0;
         const uint8_t *bytes = NULL;
         uint8_t byte = line;
         size_t count = 0;
+#ifndef INFER
+        bool has_more = false;
         add_sample(device, features, FEATURES, class);
-        sf_receive(device, &byte, 1, &count);
         sf_train_some(device, 1, &has_more);
+#endif
+        sf_receive(device, &byte, 1, &count);
         sf_outgoing(device, &bytes, &count);
         while (count > 0) {
             line = bytes[--count];

@@ -23,8 +23,17 @@ pub(super) fn text(recipe: &DeviceRecipe) -> String {
         Format::Numbers => 0,
         Format::Integers { fraction, .. } => fraction,
     };
-    let kind = format!("sf_softmax_{kind}");
-    define(&mut text, "KIND", kind, "the model and its arithmetic");
+    let (trains, infers) = (
+        format!("sf_softmax_{kind}"),
+        format!("sf_infer_softmax_{kind}"),
+    );
+    define(&mut text, "KIND", trains, "the model and its arithmetic");
+    define(
+        &mut text,
+        "INFER_KIND",
+        infers,
+        "the same for a device that only infers",
+    );
     define(&mut text, "FEATURES", recipe.feature_count, "of a sample");
     let classes = recipe.classes.len();
     define(&mut text, "CLASSES", classes, &recipe.class_list());

@@ -89,6 +89,7 @@ fn a_header_has_the_same_constants() {
         .c();
     for words in [
         "#define SMOLFED_KIND sf_softmax_i8 ",
+        "#define SMOLFED_INFER_KIND sf_infer_softmax_i8 ",
         "#define SMOLFED_FEATURES 4 ",
         "#define SMOLFED_CLASSES 2 // 0, 1\n",
         "#define SMOLFED_PLACES 6 ",

@@ -16,41 +16,56 @@ const PROFILE: &str = "firmware";
 pub struct Library {
     pub target: String,
     pub path: PathBuf,
-    /// Report of its sizes.
+    /// The library with the feature `delivery`, for devices that only infer.
+    pub delivery: PathBuf,
+    /// Report of their sizes.
     pub sizes: String,
 }
 
 impl Library {
-    /// Builds the library of a target, and measures it.
+    /// Builds the libraries of a target, and measures them.
     ///
     /// # Errors
     /// A missing toolchain, or a library that does not compile or link.
     pub fn build(target: &str, is_host: bool) -> Result<Self, Box<dyn Error>> {
-        let mut command = cargo(target, "rustc")?;
-        command
-            .current_dir(root())
-            .args(["--locked", "--package", "smolfed-c", "--profile", PROFILE])
-            .args(["--crate-type", "staticlib", "--target", target])
-            .arg("--target-dir")
-            .arg(target_dir())
-            // Host flags do not apply to a board.
-            .env_remove("RUSTFLAGS");
-        if !is_host {
-            command.args(["--features", "bare-metal"]);
-        }
-        if !command.status()?.success() {
-            return Err(format!("the library for {target} was not built").into());
-        }
-        let folder = target_dir().join(target).join(PROFILE);
-        let path = folder.join("libsmolfed.a");
-        fs::copy(folder.join("libsmolfed_c.a"), &path)?;
-        strip(target, &path)?;
+        let delivery = compile(target, is_host, "libsmolfed_delivery.a", &["delivery"])?;
+        let path = compile(target, is_host, "libsmolfed.a", &[])?;
         Ok(Self {
             target: target.to_owned(),
-            sizes: sizes::report(target, &path)?,
+            sizes: sizes::report(target, &path, &delivery)?,
             path,
+            delivery,
         })
     }
+}
+
+/// Compiles a library with more features than the default ones, and returns its path.
+fn compile(
+    target: &str,
+    is_host: bool,
+    name: &str,
+    features: &[&str],
+) -> Result<PathBuf, Box<dyn Error>> {
+    let mut command = cargo(target, "rustc")?;
+    command
+        .current_dir(root())
+        .args(["--locked", "--package", "smolfed-c", "--profile", PROFILE])
+        .args(["--crate-type", "staticlib", "--target", target])
+        .arg("--target-dir")
+        .arg(target_dir())
+        // Host flags do not apply to a board.
+        .env_remove("RUSTFLAGS");
+    let bare_metal = (!is_host).then_some("bare-metal");
+    let features: Vec<&str> = features.iter().copied().chain(bare_metal).collect();
+    command.args(["--features", &features.join(",")]);
+    if !command.status()?.success() {
+        return Err(format!("the library for {target} was not built").into());
+    }
+    let folder = target_dir().join(target).join(PROFILE);
+    let path = folder.join(name);
+    fs::copy(folder.join("libsmolfed_c.a"), &path)?;
+    strip(target, &path)?;
+    Ok(path)
 }
 
 /// Removes the debug information of Rust's own library and, for boards, the unwind tables. A linker

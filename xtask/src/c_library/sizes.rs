@@ -10,14 +10,19 @@ use super::machine::Machine;
 use crate::elf::Sizes;
 use crate::toolchain::root;
 
-/// The clients: one with integer features, and one with `float`.
-const CLIENTS: [(&str, &[&str]); 2] = [("int8_t", &[]), ("float", &["-DFLOAT"])];
+/// The clients: with integer features and with `float`, and those that only infer.
+const CLIENTS: [(&str, bool, &[&str]); 4] = [
+    ("int8_t", false, &[]),
+    ("float", false, &["-DFLOAT"]),
+    ("int8_t, infers", true, &["-DINFER"]),
+    ("float, infers", true, &["-DFLOAT", "-DINFER"]),
+];
 
-/// Reports the sizes of a library, or why they were not measured.
+/// Reports the sizes of the two libraries, or why they were not measured.
 ///
 /// # Errors
 /// A client does not compile or link.
-pub fn report(target: &str, library: &Path) -> Result<String, Box<dyn Error>> {
+pub fn report(target: &str, library: &Path, delivery: &Path) -> Result<String, Box<dyn Error>> {
     let Some(machine) = Machine::of(target) else {
         return Ok(format!(
             "{target}: not measured here, no compiler is known\n"
@@ -42,7 +47,8 @@ pub fn report(target: &str, library: &Path) -> Result<String, Box<dyn Error>> {
         "data",
         "bss"
     );
-    for (features, flags) in CLIENTS {
+    for (features, infers, flags) in CLIENTS {
+        let library = if infers { delivery } else { library };
         let sizes = measure(&machine, library, flags)?;
         let code = sizes.text + sizes.rodata;
         let (data, bss) = (sizes.data, sizes.bss);
