@@ -1,5 +1,7 @@
 //! The contract of the command line: exit codes, stdout and stderr.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use crate::program::{Outcome, Place};
@@ -305,6 +307,54 @@ fn every_command_explains_itself_with_an_example() {
     assert!(count >= 1, "{}", help.stdout);
     place.smolfed("--version").success();
     assert_eq!(place.names(), [""; 0]);
+}
+
+/// Returns the first line of a command's help, without its full stop.
+fn purpose(place: &Place, command: &str) -> String {
+    let help = place.smolfed(&format!("{command} --help")).success();
+    let line = help.stdout.lines().next().unwrap_or_default();
+    line.trim_end_matches('.').to_owned()
+}
+
+/// `WRITE_COMMANDS=1` writes the tables instead of comparing them.
+#[test]
+fn tables_of_commands_are_printed_from_the_help() {
+    let (place, mut count) = (Place::new(), 0);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let (mut expected, mut is_table) = (String::new(), false);
+        for line in text.lines() {
+            let row = line.strip_prefix("| `").and_then(|row| row.split_once('`'));
+            match row {
+                Some((call, _)) if is_table => {
+                    let words = call.split_whitespace().filter(|word| *word != "smolfed");
+                    let is_name = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
+                    let command: Vec<&str> = words.take_while(is_name).collect();
+                    let purpose = purpose(&place, &command.join(" "));
+                    expected += &format!("| `{call}` | {purpose} |\n");
+                    count += 1;
+                    continue;
+                }
+                _ => is_table &= line.is_empty() || line.starts_with('|'),
+            }
+            is_table |= line == "<!-- commands -->";
+            expected += line;
+            expected.push('\n');
+        }
+        if std::env::var_os("WRITE_COMMANDS").is_some() && expected != text {
+            std::fs::write(&path, expected).unwrap();
+            continue;
+        }
+        let advice = "WRITE_COMMANDS=1 cargo test -p smolfed-tests tables_of_commands";
+        assert!(
+            text.is_empty() || text == expected,
+            "{}: {advice}",
+            path.display()
+        );
+    }
+    assert!(count > 5, "{count}");
 }
 
 #[test]

@@ -8,6 +8,8 @@ pub mod asking;
 mod error;
 pub mod file;
 mod overrides;
+#[cfg(test)]
+mod reference;
 pub mod schema;
 
 use std::path::Path;
@@ -42,14 +44,17 @@ pub struct Config {
     /// Names the run directory and the report.
     #[serde(default = "default_name")]
     pub name: String,
-    /// The method.
+    /// `"dp-fed"`: private federated averaging. `"dp-fed-ls"`: with Laplacian smoothing. Personal
+    /// models (docs/personalisation.md): `"fedprox"`, `"pmtl"`, `"dpfedmtl"`, `"pp-sgd"`,
+    /// `"local"`. Without labels (docs/contrastive.md): `"fedsc"`, `"fedavg-sc"`, `"central-sc"`.
+    /// `"ask"`: questions (docs/answers.md) without training.
     pub method: MethodName,
-    /// Root of all random streams of the simulation.
+    /// Seed of all random streams. The same seed gives the same bits.
     #[serde(default)]
     pub seed: u64,
     /// Communication rounds T.
     pub rounds: u32,
-    /// Rounds between evaluations. The last round is always evaluated. With 0, it is the only one.
+    /// Rounds between evaluations. 0: only after the last round.
     #[serde(default = "one")]
     pub evaluate_every: u32,
     /// Data and devices, including the features of `features` once the file is read.

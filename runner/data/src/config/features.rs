@@ -15,15 +15,16 @@ use crate::scale::Scale;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeaturesTable {
-    /// Which features.
+    /// `"gradients"` or `"pool"` for images, `"steps"` for columns of numbers.
     kind: KindName,
-    /// Pixels of the side of a cell, of `gradients` and `pool`.
+    /// For images: side of a cell in pixels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cell: Option<u32>,
-    /// Steps of each number, of `steps`.
+    /// Steps for each number, at most 255.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     count: Option<u32>,
-    /// Documented bounds of the numbers, of `steps`.
+    /// Documented bounds `{ min = .., max = .. }`. Each is a number, or a list with one for each
+    /// column of numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bounds: Option<Bounds>,
 }

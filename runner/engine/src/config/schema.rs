@@ -118,7 +118,7 @@ mod tests {
         let text = schema.to_string();
         for words in [
             "Communication rounds T.",
-            "the noise is calibrated to it",
+            "The noise is calibrated to it",
             "dp-fed-ls",
         ] {
             assert!(text.contains(words), "{words}");

@@ -110,35 +110,47 @@ impl<'de> Deserialize<'de> for Denominator {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct CohortConfig {
-    /// Which devices take part in a round.
+    /// `"uniform"`: a fixed number without replacement. `"poisson"`: each device independently.
+    /// `"full"`: all. `"buffered"`: windows of time, for devices that sleep (docs/sleeping.md).
+    /// `"rotation"`, `"arrival"`, `"block-cyclic"`: only with correlated noise
+    /// (docs/experiments-privacy.md#correlated-noise).
     #[serde(deserialize_with = "of_experiments")]
     pub sampling: SamplingScheme,
-    /// S: number of devices in a round. Give either this key or the sampling rate.
+    /// S, the number of devices in a cohort (with `"arrival"`, the maximum). With `"buffered"`, the
+    /// number of devices that receive a model in a window.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cohort_size: Option<u32>,
-    /// S / N. This is τ except for block-cyclic sampling, where a device of the round's part is
-    /// drawn with b times this probability.
+    /// τ = S / N. With `"block-cyclic"`, b S / N, at most 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
-    /// The divisor of the sum: "expected", "realised" or a number of updates.
+    /// Divisor of the sum. `"expected"`: S or τN. `"realised"`, as in the paper: the number of
+    /// devices drawn, which this reveals under Poisson sampling. A number: that number, as for
+    /// over-selection (docs/waiting.md#over-selection-and-quorum).
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub denominator: Denominator,
-    /// The weight of an update in the sum. The default is "samples" for encoders that learn without
-    /// labels and clip nothing, and "uniform" for everything else.
+    /// `"samples"`: weights an update by `min(n, weight_cap) / weight_cap`, where n is the device's
+    /// number of samples.
+    ///
+    /// Default: `"uniform"`, or `"samples"` for encoders without clipping.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weighting: Option<Weighting>,
-    /// The number of samples at which the weight stops growing. Private updates require it.
+    /// The number of samples at which the weight reaches its maximum. Required with `"samples"`
+    /// when updates are clipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub weight_cap: Option<u32>,
-    /// The length of a round of "buffered", a window of time such as "1h". A simulation has "1h" by
-    /// default.
+    /// For `"buffered"`: the length of a window, such as `"90s"` or `"1d"`.
+    ///
+    /// Default: `"1h"` in a simulation, required with real devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<TimeSpan>,
-    /// s: for "buffered", the number of windows after its model's window in which an update still
-    /// counts. The default is 2.
+    /// For `"buffered"`: s: an update counts up to s windows after its model's window. At most 64.
+    ///
+    /// Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub staleness: Option<u32>,
-    /// For "buffered": when simulated devices are awake.
+    /// For `"buffered"`: when simulated devices are awake.
+    ///
+    /// Default: see docs/sleeping.md#simulate-the-fleet-first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub availability: Option<AvailabilityConfig>,
 }
@@ -147,13 +159,15 @@ pub struct CohortConfig {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AvailabilityConfig {
-    /// Which devices wake when.
+    /// `"periodic"`: each device wakes once per period. `"two-zones"`: half of the devices sleep
+    /// for the first twelve hours of each day, the others for the last twelve. `"once-a-day"`: a
+    /// third wake once a day.
     pub pattern: Pattern,
     /// How long a device stays awake.
     pub awake: TimeSpan,
-    /// The time from one waking to the next.
+    /// The time from one wake to the next.
     pub period: TimeSpan,
-    /// The time awake that a device needs from the model to its update.
+    /// The time awake from the model to the update.
     pub training: TimeSpan,
 }
 

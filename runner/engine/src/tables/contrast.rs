@@ -12,38 +12,58 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ContrastConfig {
-    /// H: dimension of the representations. The default is 16.
+    /// H, the length of a representation. The encoder is linear, or has `model.hidden` or
+    /// `model.layers` (docs/models.md) below a dense layer of H outputs.
+    ///
+    /// Default: 16.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
-    /// Number of views of a sample, even. The default is 2.
+    /// Number of views of a sample, even.
+    ///
+    /// Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub views: Option<u32>,
-    /// α: the fraction of the repulsion that comes from the device's local samples. The default is
-    /// "decay".
+    /// `"decay"`: from 1 in the first round to 0.2 in the last. `"share"`: the device's share of
+    /// all samples.
+    ///
+    /// Default: `"decay"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub alpha: Option<AlphaName>,
-    /// μ: representations are clipped to norm √μ, which also keeps large steps from diverging. The
-    /// default is half the width where matrices get noise.
+    /// μ: clips representations to norm √μ, also in training.
+    ///
+    /// Default: none, or H/2 where matrices get noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_bound: Option<f64>,
-    /// The first round, counted from 0, in which devices share correlation matrices. All devices
-    /// share them in that round.
+    /// First round with matrices. All devices send one in it.
+    ///
+    /// Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<u32>,
-    /// From then on, the cohort shares its matrices once in this many rounds. The default is 1.
+    /// Rounds between new matrices from the cohort, or from as many other devices
+    /// (docs/contrastive.md#who-sends-matrices).
+    ///
+    /// Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_every: Option<u32>,
-    /// When a device sends its matrix. The default is "before-training".
+    /// `"with-update"`: send matrices with updates, and train with the previous round's (not in the
+    /// paper).
+    ///
+    /// Default: `"before-training"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange: Option<ExchangeTime>,
-    /// The largest number of matrices that one device sends. The default is the number of rounds in
-    /// which it can send one.
+    /// Largest number of matrices per device. The server keeps the last one.
+    ///
+    /// Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_releases: Option<u32>,
-    /// k of the k-nearest-neighbour evaluation. The default is 5.
+    /// Neighbours in the evaluation.
+    ///
+    /// Default: 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub neighbours: Option<u32>,
-    /// Labelled samples of a device, from which its personal head is trained. The default is 10.
+    /// Labelled samples per device in the evaluation.
+    ///
+    /// Default: 10.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<u32>,
     /// Noise on the matrices.
@@ -100,16 +120,20 @@ pub enum ExchangeTime {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MatrixPrivacyConfig {
-    /// Target ε for all matrices of a device together: the noise is calibrated to it.
+    /// ε of all matrices of a device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
-    /// Noise std on the mean over a device's samples, over μ / samples.
+    /// The noise std on the sum of matrices, divided by μ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
-    /// δ. The default is 1e-5.
+    /// δ for matrices.
+    ///
+    /// Default: 1e-5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delta: Option<f64>,
-    /// Computes ε and calibrates the noise. The default is the tightest sound accountant.
+    /// The accountant for matrices (docs/accounting.md#events-and-accountants).
+    ///
+    /// Default: the tightest sound one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
@@ -128,28 +152,44 @@ impl MatrixPrivacyConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AugmentConfig {
-    /// Std of noise on each value.
+    /// Std of noise added to each value.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
-    /// Each channel times a factor up to this far from 1.
+    /// Largest deviation from 1 of a factor for each channel or row.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scaling: Option<f64>,
-    /// Each channel is set to 0 with this probability. Without axes, this applies to each feature.
+    /// Probability of setting a channel to 0. Without axes: a feature.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub channel_drop: Option<f64>,
-    /// A window (channels × time) is shifted in time by up to this many values.
+    /// For windows of channels × time: largest shift, in values.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time_shift: Option<u32>,
-    /// The three axes of a window are turned by up to this many degrees.
+    /// For windows of 3 × time: largest rotation of the three axes, in degrees.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rotation: Option<f64>,
-    /// An image is shifted by up to this many pixels.
+    /// For images: largest shift in pixels.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shift: Option<u32>,
-    /// An image is turned by up to this many degrees.
+    /// For images: largest rotation in degrees.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<f64>,
-    /// A square with sides of up to this many pixels is erased from an image.
+    /// For images: largest side of an erased square, in pixels.
+    ///
+    /// Default: by kind of data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub erase: Option<u32>,
 }

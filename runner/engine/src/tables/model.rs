@@ -38,35 +38,38 @@ impl ModelKind {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
-    /// The kind. The default is linear for values and softmax for classes.
+    /// `"linear"` (regression), `"logistic"` (two classes) or `"softmax"` (two or more).
+    ///
+    /// Default: depends on the data.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kind: Option<ModelKind>,
-    /// Units of a hidden layer below the softmax. By default, there is no hidden layer.
+    /// Units in a hidden layer before the softmax.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hidden: Option<u32>,
-    /// Activation of the hidden units. The default is tanh.
+    /// Activation of the hidden units: `"tanh"` or `"relu"`.
+    ///
+    /// Default: `"tanh"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activation: Option<ActivationName>,
-    /// Shape of a sample for `model.layers`, if it differs from the shape of the data: channels,
-    /// rows and columns of an image, or steps and entries of a sequence.
+    /// Shape of a sample for `layers`.
+    ///
+    /// Default: the shape of the data.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<u16>,
-    /// A safetensors file with the parameters from which training starts, under the names of
-    /// `model.safetensors`. Parameters that are not in the file start from the seed.
+    /// Safetensors file with the initial parameters (docs/models.md#from-a-file).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init: Option<PathBuf>,
-    /// Whether the user declares that the file was trained on public rows alone. Otherwise ε does
-    /// not cover it.
+    /// Declares that the file was trained on public rows alone. Otherwise ε does not cover it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_is_public: bool,
-    /// With questions alone: whether the file is the model of a run whose own statement covers its
-    /// rows. The epsilon of this run is then the answers' alone, and the two add up.
+    /// Written by `smolfed ask --run`: the statement of that run covers the model, and its ε adds
+    /// to that of the answers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_has_statement: bool,
-    /// CRC-32 of that file, as recorded by a run. The run is not resumed with another file.
+    /// CRC-32 of the file, written by a run, which cannot resume with another file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,
-    /// Layers below the softmax, from the features on. A dense layer to the classes follows.
+    /// A network (docs/models.md): one `[[model.layers]]` table for each layer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub layers: Vec<LayerConfig>,
 }

@@ -8,42 +8,66 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PersonaliseConfig {
-    /// λ: how strongly `pmtl` and `fedprox` pull a device to the shared model, on the scale of its
-    /// mean loss. The default is 0.1.
+    /// λ of `pmtl` and `fedprox`: adds `λ·(w − w_shared)` to the gradient of the mean loss in
+    /// **every** step.
+    ///
+    /// Default: 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lambda: Option<f64>,
-    /// The update of a `pmtl` device. The default is "from-global".
+    /// The reference for the difference that `pmtl` sends: the shared model. `"as-printed"`: the
+    /// device's last personal model, averaged over the cohort, as in the paper, which overshoots by
+    /// N/S (docs/papers.md#p1). `"mean-over-all"`: the same, averaged over all devices.
+    ///
+    /// Default: `"from-global"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update: Option<PmtlUpdateName>,
-    /// How far the offset of `pp-sgd` moves for each step of the shared model. The default is 1.
+    /// `pp-sgd`: step size of the offset relative to the step size of the shared model.
+    ///
+    /// Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<f64>,
-    /// The part of the model that stays on a device with `dpfedmtl`. The default is the head.
+    /// The personal part of `dpfedmtl`. `"head"` requires `model.hidden` or `model.layers`.
+    /// `"biases"`: a personal intercept. `"nothing"`: everything is shared, for comparison.
+    ///
+    /// Default: `"head"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivatePart>,
-    /// H: local steps of a round, instead of `train.epochs`. It applies to personal models.
+    /// H, the number of local steps, instead of `train.epochs`, for `pmtl`, `pp-sgd`, `dpfedmtl`
+    /// and `local`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_steps: Option<u32>,
-    /// When a `dpfedmtl` device with local trust clips and adds its noise. The default is
-    /// "each-round".
+    /// `"each-step"`: `dpfedmtl` as in the paper, where each local step clips the shared gradient
+    /// and adds noise on the device. Requires `privacy.trust = "local"`, `local_steps` and a clip
+    /// norm.
+    ///
+    /// Default: `"each-round"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseTime>,
-    /// The scale that the noise multiplier of `dpfedmtl` with "each-step" multiplies. The default
-    /// is "sound".
+    /// `"as-printed"`: std σ·2CK/M instead of z·C, with σ from `privacy.noise_multiplier`
+    /// (docs/papers.md#d2).
+    ///
+    /// Default: `"sound"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_scale: Option<NoiseScale>,
-    /// Local steps after training, on each device, starting from its personal model or, without
-    /// one, from the shared model.
+    /// Fine-tuning on each device after training: `"plain"`, `"mean-regularised"`,
+    /// `"symmetrised-kl"`, `"ewc"` (Hu, Wu, Smith 2023, Section 5).
+    ///
+    /// Default: `"none"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune: Option<FineTuneKind>,
-    /// λ of the fine-tuning. The default is 0.1.
+    /// Strength of the regulariser in fine-tuning.
+    ///
+    /// Default: 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune_lambda: Option<f64>,
-    /// Passes over the local samples. The default is 5.
+    /// Epochs of fine-tuning.
+    ///
+    /// Default: 5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fine_tune_epochs: Option<u32>,
-    /// Number of devices whose personal models are evaluated, evenly spread over the federation.
-    /// The default is 1000.
+    /// Number of evaluated devices, spread evenly over the federation.
+    ///
+    /// Default: 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evaluate_devices: Option<u32>,
 }

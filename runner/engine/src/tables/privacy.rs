@@ -15,67 +15,85 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct PrivacyConfig {
-    /// Target ε, to which the noise is calibrated. This is one of three ways to set the noise.
+    /// Target ε for all rounds. The noise is calibrated to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
-    /// Noise std over clip norm.
+    /// Noise std divided by the clip norm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
-    /// Noise std on the sum of a cohort's updates (on each device's update with local trust).
+    /// Noise std on the sum of a cohort's updates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise_std: Option<f64>,
-    /// ε that the run must not exceed, when the noise is given. The run stops before the round that
-    /// would exceed it.
+    /// Limit on ε with given noise. The run stops before the round that would exceed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_epsilon: Option<f64>,
-    /// δ, as a number or a formula such as "1/N^1.1".
+    /// δ: a number, or a power of 1/N.
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub delta: DeltaSpec,
-    /// L, or "adaptive". Required wherever there is noise.
+    /// L, or `"adaptive"`. Required with noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<crate::config::schema::NumberOrText>")]
     pub clip_norm: Option<ClipNormSetting>,
     /// How an adaptive clip norm changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adaptive: Option<AdaptiveConfig>,
-    /// Computes ε and calibrates the noise. The default is the tightest sound accountant.
+    /// Computes ε (docs/accounting.md#events-and-accountants).
+    ///
+    /// Default: the tightest sound one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub accountant: Option<Accountant>,
-    /// A ledger shared by several runs on one population, so that their costs add up. By default,
-    /// each run has its own ledger in its directory.
+    /// A privacy ledger (docs/releases.md#the-ledger) shared by runs on the same devices. Their
+    /// costs add up.
+    ///
+    /// Default: `ledger.jsonl` in the run directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
-    /// Who adds the noise: the server ("central"), each device ("local"), or the server together
-    /// with helpers that take masks off the sum ("distributed"). With "distributed=3/2", there are
-    /// 3 helpers, and any 2 of these helpers and the server may collude.
+    /// `"central"`: the server adds the noise. `"local"`: each device adds all of its own noise.
+    /// `"distributed"`: the server and a helper add noise to masked updates (docs/masked.md).
+    /// `"distributed=3/2"`: three helpers. Any two of the four parties may collude. Without `/2`:
+    /// any three.
     #[serde(serialize_with = "as_text", deserialize_with = "trust_model")]
     #[schemars(with = "String")]
     pub trust: TrustModel,
-    /// Bits b of the integer grid, whose step is clip_norm · 2^-b.
+    /// The grid's step is `clip_norm · 2^-grid_bits`.
     pub grid_bits: u32,
-    /// k: a user has up to this many of the devices, and ε protects all of them together. The
-    /// default is 1.
+    /// Maximum number of devices per user. ε protects them together
+    /// (docs/accounting-mechanisms.md#users-with-several-devices).
+    ///
+    /// Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub devices_per_user: Option<u32>,
-    /// The run is the best of a random number of trials, and ε covers the choice.
+    /// A private selection (docs/experiments-privacy.md#privacyselection): the run is the best of a
+    /// random number of trials.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selection: Option<SelectionConfig>,
-    /// The share of a target ε for `[[questions]]`. The default is 0.1.
+    /// The share of `epsilon` for `[[questions]]`.
+    ///
+    /// Default: 0.1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions: Option<f64>,
-    /// How the noise of one round is related to the noise of others.
+    /// `"independent"` or `"correlated"`.
+    ///
+    /// Default: `"independent"`.
     #[serde(skip_serializing_if = "MechanismName::is_independent")]
     pub mechanism: MechanismName,
-    /// b: for correlated noise, the minimum number of rounds from one participation of a device to
-    /// its next.
+    /// b: the minimum distance between two rounds of a device. With `"buffered"`: 1 by default,
+    /// also with independent noise.
+    ///
+    /// Default: required, or 1 with `sampling = "full"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub separation: Option<u32>,
-    /// k: the largest number of rounds of one device. For correlated noise, the default is the
-    /// largest number that the separation allows.
+    /// k: the maximum number of rounds per device, at most ⌈n / b⌉ of n rounds, or ⌈n / (b + s)⌉ of
+    /// n windows.
+    ///
+    /// Default: as many as possible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub participations: Option<u32>,
-    /// How noise is correlated.
+    /// `"identity"` (independent noise), `"tree"`, `"square-root"`, `"square-root-banded"`,
+    /// `"banded-optimal-mean"` or `"banded-optimal-max"`.
+    ///
+    /// Default: `"banded-optimal-mean"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>")]
     pub family: Option<Family>,
@@ -104,19 +122,24 @@ impl MechanismName {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SelectionConfig {
-    /// The distribution of the number of trials.
+    /// Distribution of the number of trials, truncated to at least one. `"poisson"`: possibly zero.
     pub trials: TrialsName,
-    /// The expected number of trials.
+    /// The expected number of trials, from 2 to 100.
     pub mean: f64,
-    /// η of the truncated negative binomial distribution: 0 is logarithmic, 1 geometric.
+    /// η of the negative binomial, from 0 to 10. 0: logarithmic, costs least. 1: geometric, fewer
+    /// very small and very large numbers.
+    ///
+    /// Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shape: Option<f64>,
-    /// Noise std on the sum of the devices' scores, of which each is between -1 and 1.
+    /// Noise std on the sum of the scores, each between −1 and 1. On the mean accuracy, the std is
+    /// half of this, divided by N.
     pub score_noise_multiplier: f64,
-    /// Whether the trials are drawn from the experiment's seed: for reproductions. Otherwise their
-    /// number, settings and seeds come from the operating system.
+    /// Draw the trials from `seed`, for reproductions, not from the operating system.
     pub seeded: bool,
-    /// The randomness of this trial's cohorts, noise and score, as the sweep drew it.
+    /// Written by the sweep. `"secret"`: randomness of the operating system, not kept. With
+    /// `seeded`: a number which, with the experiment's `seed`, determines cohorts, noise and score
+    /// of the chosen trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seed: Option<TrialSeed>,
 }
@@ -212,13 +235,17 @@ impl<'de> Deserialize<'de> for ClipNormSetting {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct AdaptiveConfig {
-    /// γ: the share of the updates that should be inside the ball.
+    /// γ: the target share of unclipped updates.
     pub quantile: f64,
-    /// η: the clip norm moves by the factor exp(η γ) at most where nobody is inside.
+    /// η.
     pub learning_rate: f64,
-    /// L of the first round.
+    /// L of the first round, from 2⁻³⁰ to 2³⁰.
     pub initial: f64,
-    /// σ_b: noise std on the sum of the bits (on each device's bit with local trust).
+    /// σ_b: noise std on the number of clipped updates, above z / 2. With local trust: on each
+    /// device's number, by default a twentieth of the square root of the expected cohort, at least
+    /// 2z.
+    ///
+    /// Default: a twentieth of the expected cohort, at least 2z.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bit_noise: Option<f64>,
 }

@@ -9,40 +9,50 @@ use crate::combinations::{Setting, Settings};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct QuestionConfig {
-    /// The kind of question.
+    /// `"evaluate"`, `"confusion"`, `"histogram"`, `"moments"`, `"presence"` or `"count"`.
     pub kind: QuestionKind,
-    /// A name in reports. The default is the name of the kind.
+    /// A name for reports.
+    ///
+    /// Default: the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Rounds from one time it is asked to the next. With 0, it is asked only after the last round.
+    /// Rounds between two answers. 0 asks only after the last round.
     #[serde(default)]
     pub every: u32,
-    /// `evaluate`: the loss (for values, the squared error) from which on all losses count the
-    /// same. The default is 5.
+    /// `evaluate`: cap on a loss or squared error.
+    ///
+    /// Default: 5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_bound: Option<f64>,
-    /// `histogram` and `presence`: the number of a feature, from 0. The default is the label.
-    /// `moments`: the same, but the default is all features.
+    /// Number of a feature, from 0.
+    ///
+    /// Default: the label, or all features with `moments`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feature: Option<u16>,
-    /// `histogram` and `presence`: edges of the bins, ascending. Questions about classes have none.
+    /// `histogram`, `presence`: up to 16 ascending edges of bins. Not needed for classes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edges: Option<Vec<f64>>,
-    /// `moments`: the smallest and the largest value of a feature.
+    /// `moments`: smallest and largest value of a feature, such as `[0, 1]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bounds: Option<[f64; 2]>,
-    /// Number of devices asked, by the sampling of `[cohort]`. The default is the number that train
-    /// in a round.
+    /// Devices to ask. `cohort.sampling` draws them.
+    ///
+    /// Default: as in the rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cohort_size: Option<u32>,
-    /// Noise std over the bound on one device's answer. By default, all questions share
-    /// `privacy.questions`.
+    /// Noise std divided by the bound on one device's answer.
+    ///
+    /// Default: from `privacy.questions`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_multiplier: Option<f64>,
-    /// The samples of a device.
+    /// `"local"`: training samples. In simulations also `"validation"`, `"test"`.
+    ///
+    /// Default: `"local"`.
     #[serde(default, skip_serializing_if = "AskedSamples::is_local")]
     pub samples: AskedSamples,
-    /// The confidence of intervals. The default is 0.99.
+    /// Confidence level of each interval separately.
+    ///
+    /// Default: 0.99.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
 }

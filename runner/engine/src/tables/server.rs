@@ -11,26 +11,28 @@ use crate::denoise::flattening::SmoothAlong;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
-    /// Step size η_g on the average.
+    /// Step size of the server, applied to the average.
     pub learning_rate: f64,
-    /// σ of the Laplacian smoothing. It requires `method = "dp-fed-ls"`.
+    /// σ of the Laplacian smoothing. Not with `method = "dp-fed"`.
     pub smoothing_factor: f64,
-    /// Smooth weights along these axes of the input instead of along one line. The product of the
-    /// axes is the number of features.
+    /// Smooths weights along these axes of the input, such as `[28, 28]`, instead of treating them
+    /// as a one-dimensional signal.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub axes: Vec<usize>,
-    /// The lines along which the weights of `model.layers` are smoothed: one line, in this order of
-    /// a kernel's outputs (B), inputs (C), rows (H) and columns (W), or the rows and columns of the
-    /// images that they weigh ("image").
+    /// For `model.layers`: along one line through each tensor, ordered by a kernel's outputs (B),
+    /// inputs (C), rows (H) and columns (W). `"image"`: along the rows and columns of kernels, and
+    /// of the images that dense layers read.
+    ///
+    /// Default: `"BCHW"`.
     #[serde(skip_serializing_if = "SmoothAlong::is_default")]
     #[schemars(with = "String")]
     pub smooth_along: SmoothAlong,
-    /// Binary places, from 0 to 15, of the model that devices get. It is rounded to multiples of
-    /// 2^−places between −2^(15−places) and 2^(15−places), which travel in 16 bits. The server
-    /// keeps all bits. Without this key the model has 32 bits.
+    /// Sends the model in 16 bits (docs/slow-links.md#models-in-16-bits), with 0 to 15 binary
+    /// places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_places: Option<u8>,
-    /// Another denoiser, for comparison.
+    /// `"auto"`: automatic denoising (docs/denoising.md), not with correlated noise. `"auto-step"`,
+    /// `"james-stein"` and `"soft-threshold"` are for comparison.
     #[schemars(with = "String")]
     pub denoiser: DenoiserKind,
 }

@@ -49,9 +49,12 @@ impl ArithmeticName {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct SimulationConfig {
-    /// How devices calculate.
+    /// `"f32"`: bit-identical to boards. `"fast"` (also `--fast`): several times as fast
+    /// (docs/performance.md#fast-arithmetic), within rounding of `"f32"`. `"integer"`:
+    /// bit-identical to boards that train in integers (docs/integer.md), for models of one layer.
     pub arithmetic: ArithmeticName,
-    /// Memory for state of devices that is kept from round to round, to save time.
+    /// Memory of `"fast"` for device state between rounds: bytes, or text with `KiB`, `MiB` or
+    /// `GiB`.
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub memory: MemorySize,
     /// How features are stored for `integer` arithmetic.
@@ -63,9 +66,10 @@ pub struct SimulationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct FeatureFormat {
-    /// Type of the integer.
+    /// With `"integer"`: the type of features, `"i8"` or `"i16"`.
     pub features: FeatureType,
-    /// Its binary places behind the point: at most 7 for `i8`, and 15 for `i16`.
+    /// With `"integer"`: binary places of the features, at most 7 (`"i8"`) or 15 (`"i16"`). Type
+    /// and places are public.
     pub fraction: u8,
 }
 

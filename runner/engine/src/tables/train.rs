@@ -51,20 +51,22 @@ impl<'de> Deserialize<'de> for LearningRateSetting {
 pub struct TrainConfig {
     /// Passes over the local samples.
     pub epochs: u32,
-    /// Samples in a batch.
+    /// Samples per batch.
     pub batch_size: u32,
-    /// Step size in the first round, or "auto": from the largest length of a sample.
+    /// Step size in the first round. `"auto"`: from the largest length of a sample
+    /// (docs/features.md#samples-of-bounded-length).
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub learning_rate: LearningRateSetting,
-    /// Factor on the step size from one round to the next.
+    /// Factor applied to the step size after each round.
     pub learning_rate_decay: f64,
     /// Adds `weight_decay · w` to the gradient.
     pub weight_decay: f64,
     /// Adds `proximal · (w − w_global)` to the gradient (FedProx).
     pub proximal: f64,
-    /// When the update is clipped.
+    /// `"every-step"`: project after every step, as in the paper. `"final"`: clip once, after the
+    /// last.
     pub clip: ClipTime,
-    /// Smoothing factor of the local gradient (LSGD). 0 turns it off.
+    /// Smoothing factor for the local gradient, at most 256.
     pub gradient_smoothing: f64,
 }
 
