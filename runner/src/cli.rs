@@ -53,6 +53,8 @@ pub use error::CliError;
 #[derive(Debug, Parser)]
 #[command(
     version,
+    // The words of the library do not begin with a verb.
+    mut_arg("color", |arg| arg.help("Use colors: never, always, or only on a terminal")),
     after_help = "Example:\n  smolfed run experiment.toml --set privacy.epsilon=6"
 )]
 pub struct Cli {

@@ -51,7 +51,7 @@ pub enum WhenMissing {
     /// Waits for the helper, and begins no round until then.
     #[default]
     Wait,
-    /// Ends the run, also after a lost round, for a later `--resume`.
+    /// Ends the run, even after a lost round. `--resume` continues it.
     Stop,
 }
 

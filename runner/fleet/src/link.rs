@@ -19,7 +19,7 @@ pub enum Preset {
     /// Networks and serial lines: an answer within half a second.
     #[default]
     Fast,
-    /// Some hundred bytes per second, or seconds each way.
+    /// A few hundred bytes per second, or seconds each way.
     Slow,
     /// One downlink per uplink, and a duty cycle.
     Lorawan,

@@ -29,7 +29,7 @@ pub enum Fault {
     None,
     /// The noise is divided by the cohort size, and the noisy sum is then divided by it again.
     NoiseDividedTwice,
-    /// The standard deviation of the noise is a tenth smaller than is claimed.
+    /// The standard deviation of the noise is a tenth smaller than claimed.
     NoiseTooSmall,
     /// All rounds draw the same noise.
     NoiseStreamReused,
@@ -57,13 +57,13 @@ pub enum Fault {
     SamplingRateTooLarge,
     /// The last round is not charged.
     EventNeverCharged,
-    /// The last round is charged twice: the claim is larger than need be, and holds.
+    /// The last round is charged twice: the claim is larger than necessary, but holds.
     EventChargedTwice,
     /// Rounds are charged with a sampling rate that is a tenth too small.
     EventWithAnotherRate,
-    /// The noise on correlation matrices is a tenth smaller than is claimed.
+    /// The noise on correlation matrices is a tenth smaller than claimed.
     MatrixNoiseTooSmall,
-    /// The noise on the moments of a private scale is a tenth smaller than is claimed.
+    /// The noise on the moments of a private scale is a tenth smaller than claimed.
     MomentNoiseTooSmall,
     /// The moments of a private scale have no noise.
     NoNoiseOnMoments,
@@ -78,8 +78,8 @@ pub enum Fault {
     BitNoiseReused,
     /// Devices send their bit as 0 or 1 instead of as -1/2 or 1/2.
     WholeBit,
-    /// The coefficients by which sums of rounds are combined are larger than is accounted
-    /// (correlated noise).
+    /// The coefficients that combine sums of rounds are larger than accounted for (correlated
+    /// noise).
     OtherCoefficients,
     /// Devices take part in every round (correlated noise).
     DeviceLetInEarly,
@@ -87,7 +87,7 @@ pub enum Fault {
     MaskReused,
     /// Helpers add no noise (distributed trust).
     NoHelperNoise,
-    /// Helpers answer twice in a round, for other lists (distributed trust).
+    /// Helpers answer twice in a round, for different lists (distributed trust).
     OneAnswerTooMany,
     /// Helpers answer for devices that did not take part (distributed trust).
     AttendanceForged,
@@ -99,7 +99,7 @@ pub enum Fault {
     TurnsAlike,
     /// The coordinates from 20,480 on have no noise.
     NoNoiseFrom20480,
-    /// Blocks of the server's noise are the same 16,384 coordinates further on.
+    /// Blocks of the server's noise repeat after 16,384 coordinates.
     NoiseBlocksRepeated,
     /// A device without an update adds no noise (local trust).
     NoNoiseWithoutUpdate,
@@ -107,7 +107,7 @@ pub enum Fault {
     DeviceNoiseShared,
     /// Helpers add the same noise in every round (distributed trust).
     HelperNoiseReused,
-    /// The lower 16 bits of a round name its masks (distributed trust).
+    /// Masks depend only on the lower 16 bits of the round number (distributed trust).
     MaskRoundCut,
     /// The denominator is multiplied by the mean weight of the devices (weights by samples).
     DenominatorWeighted,
@@ -125,7 +125,7 @@ pub enum Fault {
     AnswerNoiseOfRound,
     /// Answers are not charged (questions).
     AnswerNeverCharged,
-    /// Answers of twice the norm that is claimed are accepted (questions).
+    /// Answers with twice the claimed norm are accepted (questions).
     AnswerTooLong,
     /// The cohort of the round before is asked (questions).
     AnswerCohortOfRound,

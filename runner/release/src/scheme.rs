@@ -35,9 +35,8 @@ pub enum SamplingScheme {
     /// unsampled.
     #[value(skip)]
     Buffered,
-    /// With correlated noise: the population is split into as many parts as the separation, which
-    /// take turns. Each device of the current part is drawn independently, accounted under
-    /// add-remove.
+    /// With correlated noise: the population is split into --separation parts, which take turns.
+    /// Each device of the current part is drawn independently, accounted under add-remove.
     BlockCyclic,
 }
 

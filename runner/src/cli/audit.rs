@@ -89,7 +89,7 @@ pub(super) struct Args {
     /// sources.
     #[arg(long, value_enum, value_name = "SOURCE", conflicts_with = "membership")]
     source: Option<SourceName>,
-    /// Allow this probability that any of the lower bounds is wrong.
+    /// Set the allowed probability that any lower bound is wrong.
     #[arg(long, value_name = "P", default_value_t = 1e-3)]
     error: f64,
     /// Inject a fault that the audit should detect (needs the feature faults).

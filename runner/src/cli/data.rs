@@ -44,9 +44,8 @@ enum DataCommand {
     Inspect(subject::Args),
     /// Print the features of an experiment as source code for firmware, in Rust or in C.
     ///
-    /// Firmware that computes the features of windows or images by this recipe gets the same bits
-    /// as the simulation. The Rust output is a file for a project based on
-    /// `firmware-example/template/`.
+    /// With this recipe, firmware computes features of windows or images bit-identical to the
+    /// simulation's. The Rust output is a file for a project based on `firmware-example/template/`.
     #[command(after_help = "Examples:\n  \
         smolfed data recipe experiment.toml --rust > src/recipe/windows-integer.rs\n  \
         smolfed data recipe experiment.toml --c > recipe.h")]

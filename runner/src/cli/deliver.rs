@@ -28,10 +28,9 @@ const GRACE: Duration = Duration::from_millis(200);
 
 /// Send the published models to devices that only infer.
 ///
-/// Devices were provisioned with `smolfed provision --infer`. Each gets the version of its share,
-/// and continues after a lost connection. The service follows changes of the folder within a
-/// second, needs no secret of the publisher, and stores nothing. Runs until SIGTERM or Ctrl-C. See
-/// docs/delivery.md.
+/// Each device, provisioned with `smolfed provision --infer`, gets its assigned version and resumes
+/// after a lost connection. The service picks up folder changes within a second, needs no publisher
+/// secret, and stores nothing. It runs until SIGTERM or Ctrl-C. See docs/delivery.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed deliver --keys shop/keys.toml --listen tcp:0.0.0.0:7200
@@ -68,7 +67,7 @@ pub(super) struct Args {
     /// Accept at most N connections [default: 1024 more than there are devices].
     #[arg(long, value_name = "N")]
     max_connections: Option<NonZeroUsize>,
-    /// Serve the versions and how many devices have them at this address, for example
+    /// Serve a page of versions and their device counts at this address, for example
     /// 127.0.0.1:8080.
     ///
     /// The paths are /, /models.json, /metrics for Prometheus, and /healthz. They name no device.

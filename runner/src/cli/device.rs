@@ -135,9 +135,8 @@ pub(super) struct Args {
     label: Option<String>,
     /// Begin every session with an X25519 handshake, and open none without it.
     ///
-    /// Someone who records the connection now and later obtains the keys of the device and the
-    /// coordinator cannot decrypt it. The coordinator must support the handshake, which costs each
-    /// side a fraction of a millisecond.
+    /// Nobody who records the connection now and later obtains both sides' keys can decrypt it. The
+    /// coordinator must support the handshake, which costs each side a fraction of a millisecond.
     #[arg(long)]
     x25519: bool,
     #[command(flatten)]
@@ -146,8 +145,8 @@ pub(super) struct Args {
     wake: WakeArgs,
     /// Set the speed of the link to the coordinator.
     ///
-    /// A message is not repeated before 500ms (fast), 5s (slow) or 1m (lorawan), and never before a
-    /// measured round trip.
+    /// A message is resent after 500ms (fast), 5s (slow) or 1m (lorawan) at the earliest, and never
+    /// sooner than a measured round trip.
     #[arg(long, value_name = "KIND", value_enum, default_value_t)]
     link: Preset,
     /// Exit when the coordinator closes the connection.

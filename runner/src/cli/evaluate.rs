@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// Predict this column of a CSV file [default: the column from training].
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
-    /// Read the labels of an IDX file, or the labels or values of a NumPy file, from this file.
+    /// Read the labels (or, for NumPy, values) of IDX or NumPy data from this file.
     #[arg(long, value_name = "FILE")]
     labels: Option<PathBuf>,
     #[command(flatten)]

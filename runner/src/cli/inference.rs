@@ -33,8 +33,8 @@ pub(super) struct ModelArgs {
 pub(super) enum Arithmetic {
     /// Floating point, as in the evaluation of `smolfed run`.
     F32,
-    /// Integers, with the same bits as boards without a floating-point unit. Features of a model of
-    /// one layer have the format of the run's `[simulation.integer]`.
+    /// Integers, bit-identical to boards without a floating-point unit. Features of a single-layer
+    /// model have the format of the run's `[simulation.integer]`.
     Integer,
 }
 

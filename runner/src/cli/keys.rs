@@ -17,8 +17,8 @@ use super::CliError;
 
 /// List, revoke, add, rotate or encrypt the keys of a fleet, even while a coordinator runs.
 ///
-/// Each change replaces the file atomically, and no simultaneous change is lost. A running
-/// coordinator gets SIGHUP and applies the change. See docs/keys.md.
+/// Each change replaces the file atomically, and concurrent changes are kept. A running coordinator
+/// gets SIGHUP and applies the change. See docs/keys.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys list --keys fleet/keys.toml

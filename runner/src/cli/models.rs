@@ -15,7 +15,7 @@ use smolfed_fleet::delivery::catalogue::{Edit, Share};
 
 /// Publish models to devices that only infer, split devices between versions, and roll back.
 ///
-/// A folder has the versions of one model, signed with its publisher.key. `smolfed deliver` sends
+/// A folder holds the versions of one model, signed with its publisher.key. `smolfed deliver` sends
 /// them to devices, and follows changes within a second. Version numbers only rise: rolling back
 /// publishes the parameters of an earlier version under a new number. See docs/delivery.md.
 #[derive(Debug, clap::Args)]

@@ -33,8 +33,8 @@ pub(super) struct Operation {
     log: LogArgs,
     /// Serve the live page of the run at this address, for example 127.0.0.1:8080.
     ///
-    /// The address also serves /metrics, for Prometheus, and /healthz. Other machines can reach it
-    /// only with a token file.
+    /// The address also serves /metrics, for Prometheus, and /healthz. Any address other than
+    /// loopback requires a token file.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
     /// Require the token in this file, readable only by its owner, for the live page.
@@ -60,8 +60,8 @@ pub(super) struct LogArgs {
     log_format: Format,
     /// Write the log to this file as well.
     ///
-    /// The log in the file names devices, and only the owner may read it. SIGHUP reopens the file
-    /// after it was renamed.
+    /// The log in the file names devices, and only the owner may read it. To rotate it, rename it
+    /// and send SIGHUP.
     #[arg(long, value_name = "FILE")]
     log_file: Option<PathBuf>,
 }

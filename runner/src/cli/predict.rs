@@ -39,7 +39,7 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Leave out this column of the CSV file, which is not a feature, if features have no names.
+    /// Leave out this non-feature column of the CSV file, if features have no names.
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
     #[command(flatten)]

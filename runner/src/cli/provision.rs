@@ -37,11 +37,11 @@ pub(super) use output::{Files, Output};
 /// Create the secrets of devices, and a keys file for their coordinator.
 ///
 /// Each device gets a record to write to its flash. A record contains the device's number, its key,
-/// the secret root of its random streams, and its limits. By default, the limits allow as many
-/// participations as the experiment has rounds, and its number of epochs in each. Under local
-/// trust, they require at least its noise. With correlated noise, the participations and their
-/// separation are those on which the experiment's ε relies. A device answers questions only with
-/// --answers, and each answer is a participation.
+/// the secret root of its random streams, and its limits. By default, the limits allow the
+/// experiment's number of rounds, and its epochs in each. Under local trust, they require at least
+/// the experiment's noise. With correlated noise, the participations and their separation are those
+/// on which the experiment's ε relies. A device answers questions only with --answers, and each
+/// answer is a participation.
 ///
 /// The command writes keys.toml, preprocessing.json, and for each device K its record device-K.bin
 /// and a new device-K.ledger. The ledger is for processes and for boards without a random number
@@ -95,7 +95,7 @@ pub(super) struct Args {
     /// demonstrations only: anyone who knows the seed can subtract the noise.
     #[arg(long, value_name = "N", conflicts_with = "element")]
     seed: Option<u64>,
-    /// Provision devices that only infer, and take part in no round.
+    /// Provision inference-only devices, which take part in no round.
     ///
     /// They need no experiment, and their files are keys.toml and device-K.bin. `smolfed deliver`
     /// sends them models.

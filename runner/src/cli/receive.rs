@@ -32,7 +32,7 @@ const OTHER_FILES: u64 = 64;
 /// A device fetches the version that `smolfed deliver` offers it, verifies the publisher's
 /// signature, and keeps this and the previous version in device-K.models next to its record. It
 /// needs no ledger, and takes part in no round. With a folder of records, all its devices run in
-/// one process. Runs until Ctrl-C.
+/// one process. It runs until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed receive --provision shop/device-0.bin --publisher models/publisher.pub \\

@@ -16,7 +16,8 @@ use smolfed_report::runs::{OutputFile, selection, write_new};
 /// List the runs in a folder, compare some of them, or export them to other programs.
 ///
 /// Without a command, prints one line per run directory at or below DIR, the most recently written
-/// last. A sweep is one line. A damaged run directory is a line with the reason. See docs/runs.md.
+/// last. A sweep takes one line. A damaged run directory is listed with the reason. See
+/// docs/runs.md.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -31,7 +32,7 @@ pub(super) struct Args {
     command: Option<RunsCommand>,
     /// Folder to search, including its subfolders.
     ///
-    /// A folder called compare or export is ./compare or ./export.
+    /// Type ./compare or ./export for a folder of that name.
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
     /// Print one JSON document and nothing else.

@@ -124,7 +124,7 @@ pub struct CohortConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
     /// Divisor of the sum. `"expected"`: S or τN. `"realised"`, as in the paper: the number of
-    /// devices drawn, which this reveals under Poisson sampling. A number: that number, as for
+    /// devices drawn, thus revealed under Poisson sampling. A number: that number, as for
     /// over-selection (docs/waiting.md#over-selection-and-quorum).
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub denominator: Denominator,
@@ -143,7 +143,7 @@ pub struct CohortConfig {
     /// Default: `"1h"` in a simulation, required with real devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<TimeSpan>,
-    /// For `"buffered"`: s: an update counts up to s windows after its model's window. At most 64.
+    /// For `"buffered"`: an update counts up to s windows after its model's window. At most 64.
     ///
     /// Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -66,7 +66,7 @@ pub struct ModelConfig {
     /// to that of the answers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_has_statement: bool,
-    /// CRC-32 of the file, written by a run, which cannot resume with another file.
+    /// CRC-32 of the file, written by a run, which can then resume only with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,
     /// A network (docs/models.md): one `[[model.layers]]` table for each layer.

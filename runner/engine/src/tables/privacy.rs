@@ -135,7 +135,7 @@ pub struct SelectionConfig {
     /// Noise std on the sum of the scores, each between −1 and 1. On the mean accuracy, the std is
     /// half of this, divided by N.
     pub score_noise_multiplier: f64,
-    /// Draw the trials from `seed`, for reproductions, not from the operating system.
+    /// Draw the trials from `seed`, not the operating system, for reproductions.
     pub seeded: bool,
     /// Written by the sweep. `"secret"`: randomness of the operating system, not kept. With
     /// `seeded`: a number which, with the experiment's `seed`, determines cohorts, noise and score

@@ -56,8 +56,8 @@ pub enum OptionsError {
 pub struct TransportFiles {
     /// Accept TLS connections with the certificate in this PEM file.
     ///
-    /// It is needed for addresses tls:HOST:PORT at which this command accepts connections. The file
-    /// must also contain any intermediate certificates.
+    /// It is required if this command accepts connections at tls:HOST:PORT. The file must also
+    /// contain any intermediate certificates.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_certificate: Option<PathBuf>,

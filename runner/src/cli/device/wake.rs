@@ -11,9 +11,9 @@ use smolfed_fleet::device::awake::Awake;
 pub(super) struct WakeArgs {
     /// Stay awake for this long, then exit, for example 500ms.
     ///
-    /// Use it with a timer that starts the device at each wake. The device declines a round before
-    /// its ledger counts it if the model cannot arrive in the remaining time or, with helpers, if
-    /// the round cannot end in that time. An unsent update goes out at the next wake.
+    /// Use it with a timer that starts the device at each wake. If the model cannot arrive in time
+    /// or, with helpers, the round cannot end in time, the device declines before its ledger counts
+    /// the round. An unsent update goes out at the next wake.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     awake_for: Option<Duration>,
     /// Assume that the link carries at least N bytes per second.

@@ -11,8 +11,8 @@ use smolfed_fleet::keys::stored::{Stored, real_path};
 
 /// Add the devices of another keys file, written by a second `smolfed provision`.
 ///
-/// The command adds all devices or none. It refuses a number that has a key, a key of another
-/// device, and a revoked key. The number of a revoked device may get the new key. New numbers take
+/// The command adds all devices or none. It refuses a number that has a key, a key in use by
+/// another device, or a revoked key. A revoked device's number may get a new key. New numbers take
 /// part in the next run. Add them between runs: an unfinished run cannot be resumed with more
 /// devices.
 ///

@@ -10,10 +10,10 @@ use smolfed_fleet::keys::edit;
 /// Revoke the keys of devices that are lost, stolen, cloned or out of service.
 ///
 /// The command erases a key from the file and keeps its digest, so that the key is never accepted
-/// again, whatever file offers it. A running coordinator ends the device's session. The device
-/// remains in the federation and counts as missing whenever it is sampled, so the accounting does
-/// not change. `smolfed keys rotate` gives its number to another device. With masked updates, each
-/// helper also revokes the device in its own file.
+/// again from any file. A running coordinator ends the device's session. The device remains in the
+/// federation and counts as missing whenever it is sampled, so the accounting does not change.
+/// `smolfed keys rotate` gives its number to another device. With masked updates, also revoke the
+/// device in each helper's own file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys revoke 17 --keys fleet/keys.toml
@@ -25,7 +25,7 @@ pub(super) struct Args {
     numbers: Vec<u32>,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Store this reason, one line, with the date.
+    /// Store this one-line reason with the date.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]

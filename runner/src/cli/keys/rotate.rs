@@ -14,8 +14,8 @@ use smolfed_fleet::keys::edit;
 /// exchanges the key in one step. Until the device has its new files, it cannot take part. A device
 /// with a secure element gets new secrets for it.
 ///
-/// The new ledger counts participations from 0. Earlier participations still count for the data of
-/// the device, so set `--budget` to the remaining number, unless the device has other data.
+/// The new ledger counts participations from 0. Earlier participations still count against the
+/// device's data, so set `--budget` to the remaining number, unless it has other data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17
@@ -31,7 +31,7 @@ pub(super) struct Args {
     out: PathBuf,
     #[command(flatten)]
     keys: KeysArgs,
-    /// Store this reason, one line, with the date of the old key.
+    /// Store this one-line reason with the date of revocation.
     #[arg(long, value_name = "TEXT", value_parser = edit::reason)]
     reason: Option<String>,
     #[command(flatten)]

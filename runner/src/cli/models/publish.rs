@@ -116,7 +116,8 @@ fn weights(
     let integers = model.in_integers(feature_format(&args.run)?)?;
     if integers.saturates() {
         return Err(CliError::Usage(format!(
-            "{}: a weight is beyond the range of integers, -8 to 8: publish it without `--arithmetic integer`",
+            "{}: a weight is beyond the range of integers, -8 to 8: publish the model without \
+             `--arithmetic integer`",
             args.run.display()
         )));
     }

@@ -29,7 +29,7 @@ use smolfed_release::ledger::{self, Ledger};
       --noise-std 0.808 --clip-norm 0.3 --svg cost.svg
   smolfed account --devices 50 --sampling unsampled --max-participations 20 --rounds 400 \\
       --noise-multiplier 8 --delta 1e-5
-  smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \
+  smolfed account --devices 2000 --sampling poisson --sampling-rate 0.05 --rounds 200 \\
       --noise-multiplier 2 --devices-per-user 3
   smolfed account --mechanism correlated --rounds 2052 --separation 342 --participations 6 \\
       --noise-multiplier 2 --delta 1e-6
@@ -39,7 +39,7 @@ use smolfed_release::ledger::{self, Ledger};
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     mechanism: MechanismArgs,
-    /// Account for the events in the privacy ledger of one or more runs instead.
+    /// Compute epsilon from this privacy ledger of one or more runs.
     ///
     /// With --unit example, it counts only the events that protect one example.
     #[arg(long, value_name = "FILE", conflicts_with_all = [

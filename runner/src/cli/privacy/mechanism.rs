@@ -45,8 +45,8 @@ pub(super) enum Kind {
     /// FedSC's correlation matrices. The clip norm is mu/|D|.
     CorrelationMatrix,
     /// Discrete Gaussian noise, correlated over the rounds of a run, for fleets without sampling.
-    /// Needs --rounds, --separation and --participations. With --sampling block-cyclic, the
-    /// devices are split into --separation parts that take turns, and sampled from one part.
+    /// Needs --rounds, --separation and --participations. With --sampling block-cyclic,
+    /// --separation parts of the devices take turns, and each round samples one part.
     Correlated,
 }
 
@@ -92,8 +92,8 @@ pub(super) struct MechanismArgs {
     ///
     /// With central, the server adds the noise. With local, each device adds all of its own noise.
     /// With distributed, the server and a helper each add noise to masked sums. With
-    /// distributed=M/T, there are M helpers, and any T of the helpers and the server may collude
-    /// (M, if T is left out).
+    /// distributed=M/T, there are M helpers, and any T of the M + 1 parties may collude (M if T is
+    /// left out).
     #[arg(long, value_name = "TRUST", default_value = "central")]
     trust: TrustModel,
     /// Set the unit of protection.

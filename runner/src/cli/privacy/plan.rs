@@ -35,7 +35,7 @@ use smolfed_release::number::significant;
 pub(in crate::cli) struct Args {
     /// Set the target epsilon, which the result never exceeds.
     ///
-    /// Only correlated noise has a plan without a target, for noise multiplier 1.
+    /// Without a target, only correlated noise can be planned, at noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]
     epsilon: Option<f64>,
     /// Include the standard error that the noise causes in answers to questions.

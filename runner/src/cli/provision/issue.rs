@@ -39,7 +39,7 @@ pub(in crate::cli) struct DeviceArgs {
     /// contains pixels from 0 to 255.
     #[arg(long)]
     raw: bool,
-    /// Allow at most N participations of a device in its lifetime.
+    /// Allow each device at most N participations in its lifetime.
     ///
     /// By default, N is the number of rounds and answers of the experiment or, with correlated
     /// noise, the participations of the experiment.
@@ -50,10 +50,10 @@ pub(in crate::cli) struct DeviceArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     budget: Option<u32>,
-    /// Keep two participations of a device at least N round numbers of the fleet apart.
+    /// Keep a device's participations at least N of the fleet's round numbers apart.
     ///
-    /// With 1, the device may take part in every round, and with 342, in at most one of 342. The
-    /// default is 1 or, with correlated noise, the experiment's separation, which is also the
+    /// With 1, the device may take part in every round, and with 342, in at most one of any 342.
+    /// The default is 1 or, with correlated noise, the experiment's separation, which is also the
     /// minimum.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,

@@ -97,8 +97,8 @@ pub(in crate::cli) struct Args {
     /// Begin a round only if at least N devices are connected.
     ///
     /// Devices that were connected within `--away-after` count as well. Devices with a revoked key
-    /// do not count. Cohorts are still drawn from all devices. The default is half of the expected
-    /// number of devices with keys in a cohort.
+    /// do not count. Cohorts are still drawn from all devices. The default is half the number of
+    /// devices with keys expected in a cohort.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) min_devices: Option<u32>,
     /// Count a disconnected device towards `--min-devices` for this long [default: the time-out].
@@ -129,7 +129,7 @@ pub(in crate::cli) struct Args {
     pub(super) quorum: Option<Share>,
     /// Over-select devices by this share of `cohort.cohort_size`, for example 0.25.
     ///
-    /// A round ends with the first cohort_size updates, and their sum is divided by this number.
+    /// A round ends with the first cohort_size updates, and their sum is divided by cohort_size.
     /// Epsilon counts all devices that are drawn. It is available only with uniform sampling.
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["quorum", "resume"])]
     pub(super) over_select: Option<OverSelection>,
