@@ -313,8 +313,8 @@ typedef struct sf_infer {
   const uint8_t *publisher;
   // Flash of the models, with as many pages as `sf_infer_pages` says or more. The bytes of a
   // page are a multiple of 64, and must not change in an update of the firmware. If its
-  // functions return `SF_FLASH_PENDING`, the device calls `poll` until they are done, in any
-  // library with devices that only infer.
+  // functions return `SF_FLASH_PENDING`, the device calls `poll` until they are done. This does
+  // not need the feature `requested`.
   struct sf_flash models;
   // The random generator. Each session needs 16 bytes of it that never repeat.
   struct sf_random random;
@@ -512,7 +512,7 @@ uint32_t sf_infer_pages(const struct sf_infer *config);
 // Those that add or forget samples return `SF_ROLE`.
 //
 // Interrupts: no, and no interrupt uses this device in the meantime. Longest time: reading two
-// model files and verifying two signatures (docs/delivery.md).
+// model files and verifying two signatures.
 //
 // # Safety
 // Preconditions: `memory` has `bytes` bytes at a multiple of 8, as many as `sf_infer_bytes` says

@@ -53,8 +53,8 @@ pub struct sf_infer {
     pub publisher: *const u8,
     /// Flash of the models, with as many pages as `sf_infer_pages` says or more. The bytes of a
     /// page are a multiple of 64, and must not change in an update of the firmware. If its
-    /// functions return `SF_FLASH_PENDING`, the device calls `poll` until they are done, in any
-    /// library with devices that only infer.
+    /// functions return `SF_FLASH_PENDING`, the device calls `poll` until they are done. This does
+    /// not need the feature `requested`.
     pub models: sf_flash,
     /// The random generator. Each session needs 16 bytes of it that never repeat.
     pub random: sf_random,
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn sf_infer_pages(config: *const sf_infer) -> u32 {
 /// Those that add or forget samples return `SF_ROLE`.
 ///
 /// Interrupts: no, and no interrupt uses this device in the meantime. Longest time: reading two
-/// model files and verifying two signatures (docs/delivery.md).
+/// model files and verifying two signatures.
 ///
 /// # Safety
 /// Preconditions: `memory` has `bytes` bytes at a multiple of 8, as many as `sf_infer_bytes` says

@@ -11,7 +11,7 @@ use super::constants::{ConstantError, PerFeature};
 use super::dataset::Dataset;
 use super::large;
 
-/// What stands in the place of missing values.
+/// Replacements for missing values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     rename_all = "lowercase",

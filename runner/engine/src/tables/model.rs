@@ -228,7 +228,7 @@ impl JsonSchema for Pair {
     }
 }
 
-/// What is said of a number that is no size.
+/// Returns the complaint about a number that is not a size.
 fn not_a_size(found: impl fmt::Display) -> String {
     let most = u16::MAX;
     format!("a size of a layer is {found}, but must be a whole number of at most {most}")

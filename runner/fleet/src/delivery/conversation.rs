@@ -52,7 +52,7 @@ struct Session {
     link: Link<CoordinatorEnd>,
     /// The version that the device has, once it has named one and can use the models.
     held: Option<u32>,
-    /// The version that was last offered, or 0.
+    /// The last offered version, or 0.
     offered: u32,
     /// Whether the device has reacted to the offer.
     has_reacted: bool,

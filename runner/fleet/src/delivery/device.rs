@@ -80,8 +80,8 @@ pub fn lock_devices(path: &Path) -> Result<Vec<File>, DeviceError> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
     Ok(vec![
-        locked(folder, File::try_lock_shared)?,
         locked(path, File::try_lock)?,
+        locked(folder, File::try_lock_shared)?,
     ])
 }
 

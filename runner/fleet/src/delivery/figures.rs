@@ -50,7 +50,7 @@ pub struct Snapshot {
     pub connected: u64,
     /// Files whose installation devices have confirmed.
     pub files: u64,
-    /// Bytes of files that were sent.
+    /// Bytes of sent files.
     pub bytes: u64,
     /// Devices that were refused for their model or their features.
     pub refused: u64,

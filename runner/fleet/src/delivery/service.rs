@@ -59,7 +59,7 @@ pub struct DeliveryService {
     next_connection: AtomicU64,
     link: Link,
     admission: Mutex<Admission>,
-    /// The ends of accepted connections.
+    /// Ends accepted connections, by number.
     ends: Mutex<BTreeMap<u64, CancellationToken>>,
     /// Whether a rejected connection was reported.
     is_full: AtomicBool,
@@ -71,7 +71,7 @@ struct Connection {
     number: u64,
     /// Where it was accepted from, if it was accepted. Some transports have no addresses.
     accepted: Option<Option<IpAddr>>,
-    /// Its end, if another connection gets its place or its device.
+    /// Ends it when another connection gets its place or its device.
     end: CancellationToken,
     has_session: bool,
 }

@@ -113,6 +113,12 @@ fn weights(
     args: &Args,
     model: &TrainedModel,
 ) -> Result<(Option<FeatureFormat>, Vec<f32>), CliError> {
+    if !model.task().is_one_layer() {
+        return Err(CliError::Usage(format!(
+            "{}: `--arithmetic integer` is for models of one layer: leave it out",
+            args.run.display()
+        )));
+    }
     let integers = model.in_integers(feature_format(&args.run)?)?;
     if integers.saturates() {
         return Err(CliError::Usage(format!(
@@ -134,7 +140,7 @@ fn shape(model: &TrainedModel) -> Option<ModelShape> {
 fn unusable(run: &Path) -> CliError {
     CliError::Usage(format!(
         "{}: devices have no predictions for such a model: publish a linear, logistic or softmax \
-         model, or a network with labels",
+         model, or a network with labels (`model.layers` instead of `model.hidden`)",
         run.display()
     ))
 }

@@ -483,7 +483,7 @@ impl States {
         self.committed = rounds;
     }
 
-    /// Returns the number of devices that were ever selected.
+    /// Returns the number of devices selected so far.
     #[must_use]
     pub fn device_count(&self) -> usize {
         self.rows.len()
