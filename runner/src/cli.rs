@@ -1,5 +1,6 @@
 //! The command line: one file a subcommand, thin over the library.
 
+mod answers;
 mod ask;
 mod audit;
 mod completions;

@@ -373,10 +373,11 @@ mod tests {
     }
 
     #[test]
-    fn devices_take_no_part_without_a_clip_norm() {
-        let settings = ["method=local", "privacy=", "server="];
-        let error = cost(&settings).unwrap_err();
+    fn devices_take_no_part_without_a_clip_norm_or_a_shared_model() {
+        let error = cost(&["privacy="]).unwrap_err();
         assert!(matches!(error, ServeError::NoClipNorm), "{error}");
+        let error = cost(&["method=local", "privacy=", "server="]).unwrap_err();
+        assert!(matches!(error, ServeError::Combination(_)), "{error}");
     }
 
     #[test]

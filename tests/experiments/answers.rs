@@ -134,3 +134,22 @@ fn a_file_without_questions_is_refused_by_name() {
     let refused = place.smolfed(&format!("ask {ASK} --run nowhere"));
     refused.refused(2, &["nowhere"]);
 }
+
+/// Whether devices can train depends on their data, so a run whose answers have noise continues.
+#[test]
+fn a_run_with_noise_on_answers_does_not_stop_if_nobody_can_train() {
+    let place = Place::new();
+    let alone =
+        "run --set rounds=1 --set method=local --set server={} --set train.learning_rate=1e30";
+    let noise = "--set questions=[{kind=\"count\",every=1}] --set privacy={noise_multiplier=2.0}";
+    place
+        .smolfed(&format!("{alone} {noise} --out asked"))
+        .success();
+    let stopped = place.smolfed(&format!("{alone} --set privacy={{}} --out alone"));
+    assert!(
+        stopped
+            .stderr
+            .contains("every device of the cohort was left out"),
+        "{stopped}"
+    );
+}

@@ -310,7 +310,7 @@ fn a_preview_has_the_cost_of_a_round() {
     let preview = place.smolfed(alone).success();
     contains(
         &preview.stdout,
-        &["# a board    takes no part: `privacy.clip_norm` is missing"],
+        &["# a board    takes no part: method \"local\" is supported only in simulations"],
     );
     let preview = place.smolfed(&format!("{alone} --json")).success();
     assert!(preview.json()["device_cost"].is_null(), "{preview}");

@@ -1,7 +1,9 @@
 //! Devices with their own samples, which they preprocess like the experiment.
 
+use serde_json::Value;
+
 use super::device::Device;
-use super::{assert_is_the_simulation, wait};
+use super::{assert_is_the_simulation, lines, wait, wait_until};
 use crate::program::Place;
 
 /// Returns rows of device `device`: features on other scales, with a gap, and a class name.
@@ -91,6 +93,114 @@ fn trains_as_the_simulation(experiment: &str) {
         read("fleet/preprocessing.json"),
         read("served/preprocessing.json")
     );
+}
+
+/// Returns the mean and the deviation of a column of all devices.
+fn moments(rows: &[[String; 4]], column: usize) -> [f64; 2] {
+    let values = rows.iter().map(|row| row[column].parse::<f64>().unwrap());
+    let values: Vec<f64> = values.collect();
+    let of = |power| values.iter().map(|x| x.powi(power)).sum::<f64>() / values.len() as f64;
+    [of(1), (of(2) - of(1) * of(1)).sqrt()]
+}
+
+/// Writes a table, its questions and its experiment, without a scale, and provisions two of its six
+/// devices. Returns the rows of all.
+fn unscaled(place: &Place) -> Vec<[String; 4]> {
+    let complete = |device| rows(device).into_iter().filter(|row| !row[1].is_empty());
+    let all: Vec<[String; 4]> = (0..6).flat_map(complete).collect();
+    let of_device = |device| complete(device).map(move |row| (device, row));
+    let line = |(device, row): (u32, [String; 4])| format!("{device},{}\n", row.join(","));
+    let table: String = (0..6).flat_map(of_device).map(line).collect();
+    place.write("all.csv", format!("who,low,high,same,class\n{table}"));
+    for device in 0..2 {
+        let own: String = complete(device).map(|row| row.join(",") + "\n").collect();
+        let path = format!("own-{device}.csv");
+        place.write(&path, format!("low,high,same,class\n{own}"));
+    }
+    let plain = EXPERIMENT.replace("test = 0", "test = 0\nscale = \"none\"");
+    let experiment = format!("{plain}ledger = \"fleet.ledger\"\n");
+    place.write("experiment.toml", &experiment);
+    let question = experiment.replace("method = \"dp-fed\"\nrounds = 4\n", "");
+    let question = question.replace(
+        "noise_multiplier = 0.5\nclip_norm = 1.0",
+        "noise_multiplier = 0.001",
+    );
+    let ask = |feature, bound| {
+        format!("[[questions]]\nkind = \"moments\"\nfeature = {feature}\nbounds = [0, {bound}]\n")
+    };
+    let asked = [ask(0, 0.25), ask(1, 1e4), ask(2, 20.0)].concat();
+    place.write("question.toml", format!("{question}{asked}"));
+    let provision = "provision experiment.toml --devices 0..2 --out fleet --seed 7 \
+                     --answers moments --max-answers 3 --budget 7";
+    place.smolfed(provision).success();
+    all
+}
+
+/// Starts these two devices.
+fn start(place: &Place, preprocessing: &str) -> [Device; 2] {
+    [0, 1].map(|device| {
+        let options = format!(
+            "--preprocessing {preprocessing} --data own-{device}.csv --connect unix:fleet.sock"
+        );
+        Device::start_with(place, device, &options)
+    })
+}
+
+/// A private scale on real devices: they answer a question about the moments of their features,
+/// and then train on features with that scale. One ledger has both.
+#[test]
+fn devices_train_with_the_scale_that_they_answered() {
+    let place = Place::new();
+    let all = unscaled(&place);
+    let fleet = "--keys fleet/keys.toml --listen unix:fleet.sock --simulated 4 \
+                 --timeout 20s";
+
+    let devices = start(&place, "fleet/preprocessing.json");
+    let ask = format!("ask question.toml {fleet} --seed 9 --out asked");
+    let printed = wait(place.start(&ask), &ask).success().stdout;
+    drop(devices);
+    let (_, scale) = printed.split_once("--set '").expect("a scale");
+    let (scale, _) = scale.split_once('\'').unwrap();
+    for asked in lines(&place.path("asked/answers.jsonl")) {
+        assert_eq!(asked["answered"].as_array().unwrap().len(), 2, "{asked}");
+    }
+
+    let serve = format!("serve experiment.toml {fleet} --seed 7 --out served --json --set {scale}");
+    let coordinator = place.start(&serve);
+    let preprocessing = "served/preprocessing.json";
+    wait_until(|| place.path(preprocessing).exists());
+    let _devices = start(&place, preprocessing);
+    wait(coordinator, &serve).success();
+    let config = std::fs::read_to_string(place.path("served/config.toml")).unwrap();
+    let config: toml::Table = toml::from_str(&config).unwrap();
+    let found = |key: &str, column: usize| config["data"]["scale"][key][column].as_float().unwrap();
+    for column in 0..3 {
+        let [mean, deviation] = moments(&all, column);
+        assert!(
+            (found("mean", column) / mean - 1.0).abs() < 0.05,
+            "{scale}: {mean}"
+        );
+        let std = found("std", column);
+        // The last column is constant, and no interval excludes a small deviation.
+        let is_right = match column {
+            2 => std > 0.0 && std < 1.0,
+            _ => (std / deviation - 1.0).abs() < 0.05,
+        };
+        assert!(is_right, "{scale}: {deviation}");
+    }
+    for device in 0..2 {
+        let (answered, missing) = super::part_of(&place, "served", device);
+        assert_eq!((answered.len(), missing.len()), (4, 0), "{missing:?}");
+    }
+    let replay = "run served/config.toml --participation served/participation.jsonl --out replay \
+                  --set privacy.ledger=\"another.ledger\"";
+    place.smolfed(replay).success();
+    let model = |dir: &str| std::fs::read(place.path(dir).join("model.safetensors")).unwrap();
+    assert!(model("served") == model("replay"), "the bits differ");
+    place.smolfed("account --verify served").success();
+    let charged = lines(&place.path("fleet.ledger"));
+    let answers = |line: &&Value| line["event"]["mechanism"]["answer"].is_object();
+    assert_eq!(charged.iter().filter(answers).count(), 3, "{charged:?}");
 }
 
 #[test]

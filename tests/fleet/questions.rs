@@ -152,3 +152,72 @@ fn a_device_answers_as_it_was_provisioned_to() {
         assert_eq!(super::part_of(&place, "served", device).0, [0, 1, 2, 3]);
     }
 }
+
+/// A question alone: no device trains, and each spends the participation of one answer.
+#[test]
+fn devices_are_asked_without_training() {
+    asked_without_training("--set privacy.trust=central", "");
+    // One answer with the whole target has less noise than two updates.
+    asked_without_training("--set privacy.trust=local", "--min-answer-noise 0.1");
+}
+
+fn asked_without_training(trust: &str, noise: &str) {
+    let place = Place::new();
+    let train = format!("run --seed 7 --out model --set rounds=2 --set data.devices=54 {trust}");
+    place.smolfed(&train).success();
+    provision(
+        &place,
+        &format!(
+            "{FULL} --set rounds=2 {trust} {noise} --answers evaluate --budget 2 --max-answers 2"
+        ),
+    );
+    let _devices = Device::start_all(&place, 0..4);
+    place.write(
+        "question.toml",
+        "[cohort]\nsampling = \"full\"\n[privacy]\nepsilon = 6.0\n\
+         [[questions]]\nkind = \"evaluate\"\n",
+    );
+    let ask = |out: &str, more: &str| {
+        let ask = format!(
+            "ask question.toml --run model --keys fleet/keys.toml --listen unix:fleet.sock \
+             --timeout 20s --simulated 50 --seed 7 --json --out {out} {more}"
+        );
+        let asked = wait(place.start(&ask), &ask).success().json();
+        let record = lines(&place.path(out).join("answers.jsonl"));
+        assert_eq!(record.len(), 1);
+        place.smolfed(&format!("account --verify {out}")).success();
+        (asked, record[0].clone())
+    };
+    let model = |out: &str| std::fs::read(place.path(out).join("model.safetensors")).unwrap();
+    let of_simulation = place.smolfed("ask question.toml --run model --out simulated --json");
+    let of_simulation = of_simulation.success().json();
+    // A clip norm, as in a file copied from an experiment, makes no device train.
+    for (out, more) in [("asked", ""), ("clipped", "--set privacy.clip_norm=1.0")] {
+        let (asked, record) = ask(out, more);
+        assert_eq!(
+            record["answered"],
+            serde_json::json!([0, 1, 2, 3]),
+            "{record}"
+        );
+        assert_eq!(asked["epsilon"], of_simulation["epsilon"]);
+        let [found, expected] = [&asked, &of_simulation].map(|asked| asked["estimate"].as_f64());
+        // Eight standard deviations of the noise on the difference: probability below 10⁻¹⁴.
+        let interval = asked["interval"].as_array().unwrap();
+        let width = interval[1].as_f64().unwrap() - interval[0].as_f64().unwrap();
+        assert!(
+            (found.unwrap() - expected.unwrap()).abs() < 2.2 * width,
+            "{asked}"
+        );
+        let rounds = lines(&place.path(out).join("participation.jsonl"));
+        assert_eq!(rounds.len(), 1);
+        assert_eq!(rounds[0]["cohort"], serde_json::json!([]), "nobody trains");
+        assert!(model(out) == model("simulated"), "the model changed");
+        let resume = format!("serve --resume {out} --json");
+        let resumed = wait(place.start(&resume), &resume).success().json();
+        assert_eq!(resumed["estimate"], asked["estimate"]);
+    }
+    // Each device has answered twice, and the statement still stands.
+    let (_, record) = ask("again", "");
+    let missing = record["missing"].as_object().unwrap();
+    assert_eq!(missing.len(), 4, "{record}");
+}

@@ -317,7 +317,7 @@ fn a_private_scale_is_refused_with_real_devices() {
     let words = [
         "`data.scale` = \"private\"",
         "only in simulations",
-        "protocol",
+        "`smolfed ask`",
     ];
     let private = "--set data.scale=private";
     place

@@ -476,6 +476,26 @@ impl Federation {
         }
     }
 
+    /// Returns how constants of `data.scale` would apply to the features. `None` for generated and
+    /// fixed features, for shortened samples, and if another scale has been applied.
+    #[must_use]
+    pub fn unscaled(&self, config: &DataConfig) -> Option<Unscaled> {
+        let (Kind::Stored(stored), SourceConfig::Stored(keys)) = (&self.0, &config.source) else {
+            return None;
+        };
+        let maximum = stored.data.maximum().map_or(1.0, f64::from);
+        let unit = match keys.scale {
+            Scale::None => maximum,
+            Scale::Unit => 1.0,
+            _ => return None,
+        };
+        let is_plain = stored.inputs.is_none() && stored.norm_bound.is_none();
+        is_plain.then(|| Unscaled {
+            unit,
+            indicators: stored.data.indicators(),
+        })
+    }
+
     /// Returns the number of values that a device sends for a waiting scale. 0 if there is none.
     #[must_use]
     pub fn moment_count(&self) -> usize {
@@ -535,6 +555,16 @@ impl Federation {
             Kind::Generated(_) => &[],
         }
     }
+}
+
+/// Features to which no scale but `"none"` or `"unit"` has been applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Unscaled {
+    /// The unit of the constants of `data.scale`, in units of the features: the largest value, if
+    /// it is known and they were not divided by it, else 1.
+    pub unit: f64,
+    /// Whether each feature is the 0 or 1 of a category. Empty if none is.
+    pub indicators: Vec<bool>,
 }
 
 impl Stored {

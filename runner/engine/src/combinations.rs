@@ -37,9 +37,10 @@ impl Conflict {
         } = self.rule;
         let second_of_method = || {
             let second = second.of_method(self.method);
-            match third {
+            let third = third.map(|third| third.of_method(self.method));
+            match third.filter(|third| *third != second) {
                 None => second,
-                Some(third) => format!("{second} with {}", third.of_method(self.method)),
+                Some(third) => format!("{second} with {third}"),
             }
         };
         match first {

@@ -337,6 +337,14 @@ impl Experiment {
         &self.questions
     }
 
+    /// Returns whether updates or answers have noise.
+    #[must_use]
+    pub fn has_noise(&self) -> bool {
+        let multiplier = |asked: &AskedQuestion| asked.side.event.mechanism.noise_multiplier();
+        let mut of_answers = self.questions.iter().map(multiplier);
+        self.privacy.has_noise() || of_answers.any(|multiplier| multiplier.get() > 0.0)
+    }
+
     /// Returns the questions after `round`, each with its number.
     pub fn questions_after(&self, round: u32) -> impl Iterator<Item = (u32, &AskedQuestion)> {
         let first = self.number_of(round).saturating_add(1);

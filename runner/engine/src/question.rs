@@ -12,6 +12,7 @@
 //! | [`answers`] | the vectors of simulated devices, and their sum |
 //! | [`ratio`] | ratios of released sums, with their intervals |
 //! | [`answer`] | the released answer, for files and pages |
+//! | [`scale`] | the scale of features, from the answers about their moments |
 //! | `evaluate`, `confusion`, `shares`, `moments`, `presence`, `count` | estimates of each kind |
 
 pub mod answer;
@@ -23,6 +24,7 @@ mod evaluate;
 mod moments;
 mod presence;
 pub mod ratio;
+pub mod scale;
 mod shares;
 
 pub use answer::{Answer, Estimate};

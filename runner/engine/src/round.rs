@@ -260,7 +260,7 @@ impl<'a> TrainingLoop<'a> {
         let trained = self.train(source, &draw, training, &release)?;
         if experiment.attendance.windows().is_some() {
             record.of_window(&draw, experiment.staleness());
-        } else if !experiment.privacy.has_noise() {
+        } else if !experiment.has_noise() {
             somebody_trained(round, &trained.outcomes)?;
         }
         record.simulation_only = SimulationOnly::new(&trained.outcomes, &trained.left_out_messages);

@@ -39,7 +39,7 @@ use smolfed_engine::source::participation::{AnswerRecord, Participation, last_ro
 use smolfed_engine::source::simulated::{train_cohort, train_here};
 use smolfed_release::admission::REASON;
 use smolfed_release::masked::{Asked, Attendee};
-use smolfed_release::{Admitted, Outcome, PrivateSum, ReceivedUpdate};
+use smolfed_release::{Admitted, Outcome, PrivateSum, ReceivedUpdate, Timing};
 
 /// Real devices among simulated ones.
 #[derive(Debug)]
@@ -69,6 +69,9 @@ pub struct Fleet<'a> {
     open: Option<Open>,
     /// Recent models in 16 bits, which devices may still have.
     recent: Recent,
+    /// Whether devices release updates. Otherwise they are invited to no round, because nothing
+    /// would cover their updates: they only answer questions.
+    has_updates: bool,
 }
 
 impl<'a> Fleet<'a> {
@@ -99,6 +102,7 @@ impl<'a> Fleet<'a> {
             pending_answers: None,
             open: None,
             recent: Recent::new(None),
+            has_updates: true,
         }
     }
 
@@ -118,6 +122,7 @@ impl<'a> Fleet<'a> {
             request: experiment.method().properties().request,
             last_rounds: last_rounds(rounds),
             recent: Recent::new(experiment.model_grid()),
+            has_updates: experiment.method().properties().timing != Timing::Never,
             ..self
         }
     }
@@ -229,8 +234,9 @@ impl Source for Fleet<'_> {
         if self.open.is_some() {
             return Ok(self.sum_of_version(assignment, learner, cohort));
         }
-        let Some(invitation) = self.invitation(assignment) else {
-            return Ok(train_cohort(assignment, learner, federation, cohort)?);
+        let invitation = self.invitation(assignment);
+        let Some(invitation) = invitation.filter(|_| self.has_updates) else {
+            return self.without_updates(assignment, learner, cohort);
         };
         let mut record = Participation {
             round: assignment.round,
@@ -322,6 +328,22 @@ impl Source for Fleet<'_> {
 }
 
 impl Fleet<'_> {
+    /// Runs a round in which devices send nothing, and in which no real device takes part.
+    fn without_updates(
+        &mut self,
+        assignment: &Assignment<'_>,
+        learner: &mut dyn Learner,
+        cohort: &[u32],
+    ) -> Result<CohortSum, SourceError> {
+        self.pending = Some(Participation {
+            round: assignment.round,
+            number: assignment.number,
+            ..Participation::default()
+        });
+        self.is_resumed = false;
+        Ok(train_cohort(assignment, learner, self.federation, cohort)?)
+    }
+
     /// Returns the offer to real devices for training, without a quorum.
     fn offer_of(
         &mut self,

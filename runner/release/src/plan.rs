@@ -491,8 +491,8 @@ impl PrivacyPlan {
         noise: NoiseAmount,
         rounds: u32,
     ) -> Result<NoiseMultiplier, PlanError> {
-        let needs_none = matches!(noise, NoiseAmount::Target(_)) && self.event().releases == 0;
-        if noise.is_none() || needs_none {
+        let sends_nothing = self.event().releases == 0;
+        if noise.is_none() || sends_nothing {
             return Ok(NoiseMultiplier::NONE);
         }
         if self.clip_norm.is_none() {
@@ -622,8 +622,11 @@ impl PrivacyPlan {
     pub fn with_repeated(&self, repeated: &[PrivacyEvent]) -> Self {
         let mut plan = self.clone();
         let repeated = of_unit(repeated, self.event().unit);
+        // A run of answers alone has no updates.
+        let is_alone = self.event().releases == 0;
         let is_own = |event: &&PrivacyEvent| {
-            event.is_matrix() == self.event().is_matrix() && !event.is_beside_updates()
+            let is_matrix = event.is_matrix() == self.event().is_matrix();
+            is_alone || (is_matrix && !event.is_beside_updates())
         };
         let rounds: u64 = repeated.iter().filter(is_own).map(|e| e.count).sum();
         if rounds > 0 {

@@ -288,7 +288,13 @@ fn train(args: &Args, prepared: &Prepared, ranks: &dyn Communicator) -> Result<(
         diverged.into_iter().for_each(warn);
     }
     let print = Print::of(args.quiet, args.json, args.verbose);
-    conclude(experiment, &dir, result, *started, print, "run")
+    let ran = Ran {
+        experiment,
+        federation,
+        dir: &dir,
+        started: *started,
+    };
+    ran.conclude(result, "run", |result| ran.summarise(result, print))
 }
 
 /// The participation to repeat: of the command line, or of the run that is resumed.
@@ -338,44 +344,60 @@ impl Print {
     }
 }
 
-/// Writes the report of a run and prints its summary. `command` resumes it if it was stopped.
-pub(super) fn conclude(
-    experiment: &Experiment,
-    dir: &RunDir,
-    result: Result<RunResult, RunError>,
-    started: Instant,
-    print: Print,
-    command: &str,
-) -> Result<(), CliError> {
-    let result = result.map_err(|error| explain(error, dir.path(), command))?;
-    report::write(dir)?;
-    let summary = Summary::new(experiment, &result, dir.path(), started.elapsed());
-    for warning in [repetition(&result.repeated_rounds), summary.warning()] {
-        warning.into_iter().for_each(warn);
-    }
-    let mut out = anstream::stdout().lock();
-    let is_terminal = std::io::stdout().is_terminal();
-    match print {
-        Print::Nothing => {}
-        Print::Json => writeln!(out, "{}", summary.to_json())?,
-        Print::Text { is_verbose } => {
-            write!(out, "{}", summary.to_text(is_terminal, is_verbose))?;
+/// A run that has ended.
+pub(super) struct Ran<'a> {
+    pub(super) experiment: &'a Experiment,
+    pub(super) federation: &'a Federation,
+    pub(super) dir: &'a RunDir,
+    pub(super) started: Instant,
+}
+
+impl Ran<'_> {
+    /// Writes the report and shows the results. `command` resumes the run if it was stopped.
+    pub(super) fn conclude(
+        &self,
+        result: Result<RunResult, RunError>,
+        command: &str,
+        show: impl FnOnce(&RunResult) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        let path = self.dir.path();
+        let result = result.map_err(|error| explain(error, path, command))?;
+        report::write(self.dir)?;
+        show(&result)?;
+        match result.ending {
+            Ending::Done => Ok(()),
+            Ending::Interrupted => Err(CliError::Stopped(format!(
+                "stopped after {} of {} rounds; resume with: smolfed {command} --resume {}",
+                result.records.len(),
+                self.experiment.config().rounds,
+                path.display()
+            ))),
+            Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
+            Ending::GaveUp(error) => Err(explain(*error, path, command)),
         }
     }
-    match result.ending {
-        Ending::Done => Ok(()),
-        Ending::Interrupted => Err(CliError::Stopped(format!(
-            "stopped after {} of {} rounds; resume with: smolfed {command} --resume {}",
-            result.records.len(),
-            experiment.config().rounds,
-            dir.path().display()
-        ))),
-        Ending::OverBudget(error) => Err(CliError::Stopped(error.to_string())),
-        Ending::GaveUp(error) => Err(explain(*error, dir.path(), command)),
+
+    /// Prints the summary, after its warnings.
+    pub(super) fn summarise(&self, result: &RunResult, print: Print) -> Result<(), CliError> {
+        let seconds = self.started.elapsed();
+        let summary = Summary::new(self.experiment, result, self.dir.path(), seconds);
+        for warning in [repetition(&result.repeated_rounds), summary.warning()] {
+            warning.into_iter().for_each(warn);
+        }
+        let mut out = anstream::stdout().lock();
+        let is_terminal = std::io::stdout().is_terminal();
+        match print {
+            Print::Nothing => {}
+            Print::Json => writeln!(out, "{}", summary.to_json())?,
+            Print::Text { is_verbose } => {
+                write!(out, "{}", summary.to_text(is_terminal, is_verbose))?;
+            }
+        }
+        Ok(())
     }
 }
 
-/// What to know about rounds that were charged once more.
+/// Returns a warning about rounds that were charged again.
 fn repetition(repeated: &[u32]) -> Option<String> {
     let (first, last) = (repeated.first()?, repeated.last()?);
     let rounds = match repeated.len() {

@@ -5,23 +5,27 @@ mod helpers;
 mod setup;
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use smolfed_core::stream::Root;
-use smolfed_data::recipe;
+use smolfed_data::{DataFolders, Federation, recipe};
 
-use super::CliError;
 use super::operation::Watch;
-use super::run::{Print, conclude};
+use super::run::{Print, Ran};
 use super::screen::{self, Screen};
 use super::session::{in_pool, warn_of};
 use super::style::warn;
-pub(super) use args::Args;
+use super::{CliError, answers};
+pub(super) use args::{Args, FleetArgs, TrainingArgs};
 use helpers::{begin, links};
-pub(super) use setup::seed;
-use setup::{Setup, fleet_error};
+use setup::fleet_error;
+pub(super) use setup::{Setup, seed};
+use smolfed_engine::config::{Config, Override};
 use smolfed_engine::experiment::Experiment;
+use smolfed_engine::method::MethodName;
+use smolfed_engine::preprocessing::Preprocessing;
 use smolfed_engine::round::TrainingState;
 use smolfed_engine::run::directory::RunDir;
 use smolfed_engine::run::{self, Control, Ending, Run, RunError, RunResult};
@@ -31,6 +35,7 @@ use smolfed_engine::source::participation::{self, AnswerRecord};
 use smolfed_fleet::coordinator::Coordinator;
 use smolfed_fleet::fleet_file::FleetFile;
 use smolfed_fleet::peer::Terms;
+use smolfed_fleet::presence::PresenceRule;
 use smolfed_fleet::quorum::Quorum;
 use smolfed_fleet::source::Fleet;
 use smolfed_fleet::source::open::window_rule;
@@ -44,34 +49,94 @@ use smolfed_release::ledger::Ledger;
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
-    let setup = match &args.resume {
-        Some(dir) => Setup::resumed(args, dir)?,
-        None => Setup::new(args)?,
+    let (fleet, training) = (&args.fleet, &args.training);
+    let read = |given: &[Override]| {
+        let overrides = [&args.overrides, given].concat();
+        Ok(Config::load(args.file.as_deref(), &overrides)?)
     };
-    if setup.endpoints.dial.is_empty() && setup.endpoints.listen.is_empty() {
-        return Err(CliError::Usage(
-            "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
-        ));
+    let folders = DataFolders::of_experiment(args.file.as_deref());
+    let setup = match &args.resume {
+        Some(dir) => Setup::resumed(fleet, training, dir)?,
+        None => Setup::new(fleet, training, &read, folders)?,
+    };
+    let watch = fleet.operation.watch()?;
+    in_pool(args.threads, || {
+        let served = setup.train(args.out.as_deref(), args.json, watch)?;
+        let print = Print::of(false, args.json, true);
+        served.conclude(|ran, result| match ran.experiment.config().method {
+            MethodName::Ask => answers::show(ran, result, args.json),
+            _ => ran.summarise(result, print),
+        })
+    })?
+}
+
+/// A run with real devices that has ended.
+pub(super) struct Served {
+    experiment: Experiment,
+    federation: Federation,
+    dir: RunDir,
+    result: Result<RunResult, RunError>,
+    started: Instant,
+    watch: Watch,
+}
+
+impl Served {
+    /// Writes the report, shows the results, and says how the run ended. One that a signal stopped
+    /// has not failed.
+    pub(super) fn conclude(
+        self,
+        show: impl FnOnce(&Ran<'_>, &RunResult) -> Result<(), CliError>,
+    ) -> Result<(), CliError> {
+        let ran = Ran {
+            experiment: &self.experiment,
+            federation: &self.federation,
+            dir: &self.dir,
+            started: self.started,
+        };
+        let result = self.result;
+        let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
+        let concluded = ran.conclude(result, "serve", |result| show(&ran, result));
+        match concluded {
+            Err(CliError::Stopped(sentence)) if is_stopped => self.watch.stopped(sentence),
+            concluded => concluded,
+        }
     }
-    let watch = args.operation.watch()?;
-    in_pool(args.threads, || setup.train(args, watch))?
 }
 
 impl Setup {
-    fn train(self, args: &Args, mut watch: Watch) -> Result<(), CliError> {
+    /// Checks that real devices can run the experiment. Returns the requirements for them, the
+    /// number of updates that ends a round, and the number of devices that begins one.
+    fn checked(
+        &self,
+        experiment: &Experiment,
+        federation: &Federation,
+    ) -> Result<(Terms, Option<Quorum>, PresenceRule), CliError> {
+        check_devices(federation, &self.keys, self.file.simulated)?;
+        let terms = Terms {
+            recipe: recipe::of(&experiment.config().data, federation),
+            ..terms(experiment)?
+        };
+        let quorum = checked_quorum(&self.file, experiment)?;
+        check_interval(self.endpoints.round_interval, experiment)?;
+        let timeout = self.endpoints.timeout;
+        let presence = presence(&self.file, experiment, federation, timeout)?;
+        Ok((terms, quorum, presence))
+    }
+
+    /// Runs the experiment, with the run in the directory `out`.
+    pub(super) fn train(
+        self,
+        out: Option<&Path>,
+        is_json: bool,
+        mut watch: Watch,
+    ) -> Result<Served, CliError> {
         let started = Instant::now();
         let (origin, helper_settings) = (self.origin(), self.helper_settings());
-        let (experiment, federation) = run::prepare_from(self.config, &self.folders, origin)?;
-        check_devices(&federation, &self.keys, self.file.simulated)?;
-        let terms = Terms {
-            recipe: recipe::of(&experiment.config().data, &federation),
-            ..terms(&experiment)?
-        };
+        let (experiment, federation) =
+            run::prepare_from(self.config.clone(), &self.folders, origin)?;
+        let (terms, quorum, presence) = self.checked(&experiment, &federation)?;
         let links = links(&experiment, &self.keys, &self.helpers)?;
-        let (file, timeout) = (&self.file, self.endpoints.timeout);
-        let quorum = checked_quorum(file, &experiment)?;
-        check_interval(self.endpoints.round_interval, &experiment)?;
-        let presence = presence(file, &experiment, &federation, timeout)?;
+        let timeout = self.endpoints.timeout;
         warn_of(&experiment, &federation);
         let name = run::name(experiment.config(), &federation, experiment.origin())?;
         let paid = match &self.resumed {
@@ -85,19 +150,18 @@ impl Setup {
         let real = self.keys.members().len();
         let fleet =
             Coordinator::new(self.keys, terms, &self.endpoints).map_err(ServeError::Fleet)?;
-        let stopping = Arc::clone(watch.signals.stopping());
-        let mut fleet = fleet.stopped_by(stopping).waiting_for(presence);
+        let fleet = fleet.stopped_by(Arc::clone(watch.signals.stopping()));
+        let mut fleet = fleet.waiting_for(presence);
         let dir = match self.resumed {
             Some(dir) => dir,
-            None => RunDir::create_of_fleet(args.out.as_deref(), experiment.config(), &self.file)?,
+            None => RunDir::create_of_fleet(out, experiment.config(), &self.file)?,
         };
+        // Devices may need it before the first round.
+        dir.write_preprocessing(&Preprocessing::new(&experiment, &federation))?;
         watch.reload_on_hangup(&mut fleet, &self.endpoints.options)?;
-        let parameters = experiment.method().properties().shared_count;
-        let saved = TrainingState::load(&dir.checkpoint(), &name, parameters)?;
-        let done = saved.map_or(0, |state| state.round);
-        let service = fleet.service();
+        let done = done(&experiment, &dir, &name)?;
         print_restart_note(&experiment, done, paid);
-        let records = dir.participation(done)?;
+        let (service, records) = (fleet.service(), dir.participation(done)?);
         let rounds = participation::read(&dir.participation_path())?;
         let mut served = Fleet::new(fleet, &federation, terms, first_number, paid, records)
             .resumed_after(done.max(paid))
@@ -130,25 +194,15 @@ impl Setup {
         let table = Table::new(&service);
         drop(served);
         screen.close();
-        write_devices(&table, &dir, result.is_ok(), args.json)?;
-        conclude_served(&watch, &experiment, &dir, result, started, args)
-    }
-}
-
-/// Says how the run ended. One that a signal stopped has not failed.
-fn conclude_served(
-    watch: &Watch,
-    experiment: &Experiment,
-    dir: &RunDir,
-    result: Result<RunResult, RunError>,
-    started: Instant,
-    args: &Args,
-) -> Result<(), CliError> {
-    let print = Print::of(false, args.json, true);
-    let is_stopped = matches!(&result, Ok(run) if matches!(run.ending, Ending::Interrupted));
-    match conclude(experiment, dir, result, started, print, "serve") {
-        Err(CliError::Stopped(sentence)) if is_stopped => watch.stopped(sentence),
-        concluded => concluded,
+        write_devices(&table, &dir, result.is_ok(), is_json)?;
+        Ok(Served {
+            experiment,
+            federation,
+            dir,
+            result,
+            started,
+            watch,
+        })
     }
 }
 
@@ -237,6 +291,13 @@ fn print_restart_note(experiment: &Experiment, done: u32, paid: u32) {
          correlated noise starts again, and its errors add to those of the earlier rounds; epsilon \
          is the same.{burned}"
     );
+}
+
+/// Rounds in the last checkpoint of the run.
+fn done(experiment: &Experiment, dir: &RunDir, name: &str) -> Result<u32, CliError> {
+    let parameters = experiment.method().properties().shared_count;
+    let saved = TrainingState::load(&dir.checkpoint(), name, parameters)?;
+    Ok(saved.map_or(0, |state| state.round))
 }
 
 /// Rounds of the run that are charged in its ledger.

@@ -403,6 +403,13 @@ pub const RULES: &[Rule] = &[
         "the noise of each local step covers gradients: set `personalise.noise` to \"each-round\"",
     ),
     rule(
+        NothingSent,
+        DistributedTrust,
+        "helpers cover answers with the noise of the rounds, and this method has none: set \
+         `privacy.trust` to \"central\" or \"local\"",
+    )
+    .with(Questions),
+    rule(
         QuestionsOfModel,
         NoSharedModel,
         "there is no model that all devices could evaluate: ask for a histogram, moments, presence \
@@ -530,7 +537,8 @@ pub const RULES: &[Rule] = &[
         RealDevices,
         NothingSent,
         "its devices send nothing, so they need no coordinator",
-    ),
+    )
+    .with(NoSharedModel),
     rule(
         RealDevices,
         EachStep,
@@ -567,8 +575,8 @@ pub const RULES: &[Rule] = &[
     rule(
         RealDevices,
         PrivateScale,
-        "the protocol has no message for moments of features; give real devices the constants of \
-         a simulation on public data",
+        "ask real devices for the `moments` of their features with `smolfed ask`, and give \
+         `data.scale` the constants that it prints",
     ),
     RESTARTED_TREE,
     rule(

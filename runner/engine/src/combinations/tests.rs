@@ -67,7 +67,14 @@ fn sentences_name_keys_methods_and_sources() {
          `privacy.mechanism` = \"correlated\""
     );
     assert_eq!(
-        sentence(&[Setting::RealDevices, Setting::NothingSent], "local"),
+        sentence(
+            &[
+                Setting::RealDevices,
+                Setting::NothingSent,
+                Setting::NoSharedModel
+            ],
+            "local"
+        ),
         "method \"local\" is supported only in simulations: its devices send nothing, so they need \
          no coordinator"
     );

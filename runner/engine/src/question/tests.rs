@@ -3,12 +3,13 @@ use smolfed_core::stream::Root;
 
 use super::answers::answer_here;
 use super::ratio::{Interval, Noise, Ratio, Sums, deviates, onto_simplex};
+use super::scale::ReleasedScale;
 use super::{Answer, AskedQuestion, Inquiry};
 use crate::config::{Config, Override};
 use crate::experiment::Experiment;
 use smolfed_data::DataFolders;
 use smolfed_data::dataset::DeviceBuffer;
-use smolfed_data::federation::Federation;
+use smolfed_data::federation::{Federation, Unscaled};
 use smolfed_data::{Dataset, Targets};
 use smolfed_release::sum::ReleaseAt;
 
@@ -408,4 +409,110 @@ fn shares_are_projected_onto_those_that_add_up_to_one() {
     assert!((found[0] - 0.6).abs() < 1e-12 && found[2] == 0.0);
     let found = onto_simplex(&[0.0, 0.0]);
     assert_eq!(found, [0.5, 0.5]);
+}
+
+#[test]
+fn a_scale_has_the_unit_of_constants_and_leaves_categories() {
+    let question = "questions=[{kind=\"moments\",bounds=[-8,8],noise_multiplier=1e-4}]";
+    let (experiment, federation) = experiment(CLASSES, &[question]);
+    let asked = &experiment.questions()[0];
+    let (answer, _) = simulate((&experiment, &federation), asked, 5, 0);
+    let of = |unscaled: &Unscaled| {
+        let answers = std::slice::from_ref(&answer);
+        ReleasedScale::of(experiment.questions(), answers, unscaled).unwrap()
+    };
+    let scale = of(&plain());
+    // Pixels of up to 16, and a category.
+    let pixels = Unscaled {
+        unit: 16.0,
+        indicators: vec![false, true, false],
+    };
+    let found = of(&pixels);
+    assert_eq!(
+        found.mean,
+        [scale.mean[0] / 16.0, 0.0, scale.mean[2] / 16.0]
+    );
+    assert_eq!(
+        found.std,
+        [scale.std[0] / 16.0, 1.0 / 16.0, scale.std[2] / 16.0]
+    );
+    let pressure = ReleasedScale {
+        mean: vec![101_325.26, 0.25],
+        std: vec![5.034_56, 123_456.7],
+    };
+    let text = "data.scale={mean=[101325.260,0.2],std=[5.035,123456.7]}";
+    assert_eq!(pressure.to_string(), text);
+}
+
+/// Returns features as they are in a file.
+const fn plain() -> Unscaled {
+    Unscaled {
+        unit: 1.0,
+        indicators: Vec::new(),
+    }
+}
+
+/// The moments of [`CLASSES`] with almost no noise, and of one feature with much.
+#[test]
+fn the_scale_is_that_of_the_samples_or_no_smaller_than_the_noise() {
+    let question = "questions=[{kind=\"moments\",bounds=[-8,8],noise_multiplier=1e-4}]";
+    let (experiment, federation) = experiment(CLASSES, &[question, "cohort={sampling=\"full\"}"]);
+    let asked = &experiment.questions()[0];
+    let (answer, _) = simulate((&experiment, &federation), asked, 5, 0);
+    let plain = plain();
+    let scale = ReleasedScale::of(
+        experiment.questions(),
+        std::slice::from_ref(&answer),
+        &plain,
+    )
+    .unwrap();
+    let samples: Vec<Seen> = seen(&experiment, &federation)
+        .into_iter()
+        .flatten()
+        .collect();
+    for feature in 0..3 {
+        let of = |power| {
+            let values = samples
+                .iter()
+                .map(|seen| seen.features[feature].powi(power));
+            values.sum::<f64>() / samples.len() as f64
+        };
+        let (mean, deviation) = (of(1), (of(2) - of(1) * of(1)).sqrt());
+        assert!((scale.mean[feature] - mean).abs() < 0.01, "{scale}: {mean}");
+        assert!(
+            (scale.std[feature] / deviation - 1.0).abs() < 0.01,
+            "{scale}: {deviation}"
+        );
+    }
+
+    let noisy = "questions=[{kind=\"moments\",feature=1,bounds=[-8,8],noise_multiplier=50}]";
+    let (experiment, federation) = self::experiment(CLASSES, &[noisy]);
+    let (answer, _) = simulate((&experiment, &federation), &experiment.questions()[0], 5, 0);
+    let scale = ReleasedScale::of(
+        experiment.questions(),
+        std::slice::from_ref(&answer),
+        &plain,
+    )
+    .unwrap();
+    assert_eq!(
+        [scale.mean[0], scale.std[0], scale.mean[2], scale.std[2]],
+        [0.0, 1.0, 0.0, 1.0]
+    );
+    assert!(answer.estimates[1].covers(0.0));
+    assert_eq!(Some(scale.std[1]), answer.estimates[1].interval[1]);
+
+    // Intervals that exclude every deviation leave that of the mean.
+    let mut excluded = answer;
+    excluded.estimates[0].interval = [Some(1.0), Some(1.5)];
+    excluded.estimates[1].interval = [Some(0.0), Some(0.0)];
+    let found = ReleasedScale::of(experiment.questions(), &[excluded], &plain).unwrap();
+    assert_eq!(found.std, [1.0, 0.25, 1.0]);
+
+    let set: Override = scale.to_string().parse().unwrap();
+    let config = Config::parse(VALUES, "test", &[set]).unwrap();
+    let constants = serde_json::to_value(&config.data).unwrap()["scale"].clone();
+    assert!(
+        constants["mean"][1].is_f64() && constants["std"][2] == 1.0,
+        "{constants}"
+    );
 }

@@ -19,7 +19,7 @@ use crate::source::tuning::fine_tuning;
 use smolfed_data::federation::Federation;
 use smolfed_engine::combinations::{Conflict, Setting};
 use smolfed_engine::experiment::Experiment;
-use smolfed_release::Encoding;
+use smolfed_release::{Encoding, Timing};
 
 /// Reason for refusing a large matrix of a small encoder.
 const ROOM: &str = "real devices send a matrix from the memory of the update";
@@ -188,12 +188,24 @@ pub fn presence(
 /// [`ServeError::NoClipNorm`], [`ServeError::Setting`], [`ServeError::TooLarge`],
 /// [`ServeError::SimulationOnly`].
 pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
-    let Encoding::Clipped(grid) = experiment.release().encoding else {
-        return Err(ServeError::NoClipNorm);
+    let is_trained = experiment.method().properties().timing != Timing::Never;
+    // The invitation to an answer has the settings of training, too.
+    let encodings = match is_trained {
+        true => vec![&experiment.release().encoding],
+        false => experiment
+            .questions()
+            .iter()
+            .map(|asked| &asked.release.encoding)
+            .collect(),
     };
     let last = experiment.config().rounds.saturating_sub(1);
-    for round in [0, last] {
-        check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
+    for encoding in encodings {
+        let Encoding::Clipped(grid) = encoding else {
+            return Err(ServeError::NoClipNorm);
+        };
+        for round in [0, last] {
+            check_settings(experiment, &experiment.training_in(round), grid.clip_norm())?;
+        }
     }
     experiment.fits_source(Setting::RealDevices)?;
     let config = &experiment.config().cohort;
@@ -210,7 +222,9 @@ pub fn terms(experiment: &Experiment) -> Result<Terms, ServeError> {
     let privacy = experiment.privacy();
     Ok(Terms {
         shape,
-        local_noise: privacy.mechanism.is_local() && privacy.mechanism.sampler.is_some(),
+        // Answers without training have noise without a sampler of the rounds.
+        local_noise: privacy.mechanism.is_local()
+            && (privacy.mechanism.sampler.is_some() || !is_trained),
         // The coordinator's operator decides.
         handshake: false,
         // The federation decides.

@@ -150,6 +150,14 @@ fn repeated_rounds_count_again_and_are_said() {
     let plan = plan().with_repeated(&repeated);
     assert_eq!(plan.spent, repeated);
     assert_eq!(said(&plan), (Some("5".to_owned()), false));
+    // Answers alone have no updates that could be repeated.
+    let mut alone = updates(NoiseAmount::Multiplier(noise(1.0)));
+    alone.timing = Timing::Never;
+    alone.side = vec![SideReleases::once(moments(), 0)];
+    let alone = built(alone);
+    assert_eq!(said(&alone), (None, true));
+    let alone = alone.with_repeated(&[moments()]);
+    assert_eq!(said(&alone), (Some("1".to_owned()), false));
 }
 
 /// Returns five rounds of clipped updates with this noise, clip norm 1/2, added by the server.
@@ -250,6 +258,7 @@ fn a_target_needs_noise_where_something_is_released() {
     for (amount, timing) in [
         (epsilon(f64::INFINITY), Timing::EachRound),
         (epsilon(2.0), Timing::Never),
+        (NoiseAmount::Multiplier(noise(1.0)), Timing::Never),
     ] {
         let mut updates = updates(amount);
         updates.keys.clip_norm = None;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::args::Args;
+use super::args::{FleetArgs, TrainingArgs};
 use crate::cli::CliError;
 use crate::cli::link::check_timeout;
 use smolfed_data::DataFolders;
@@ -24,8 +24,11 @@ use smolfed_fleet::transport::{Address, Options, TransportFiles, read_options};
 use smolfed_release::entropy::secret;
 use smolfed_release::origin::Origin;
 
+/// Reads the configuration of an experiment, with these overrides.
+pub(in crate::cli) type ReadConfig<'a> = &'a dyn Fn(&[Override]) -> Result<Config, CliError>;
+
 /// A new or resumed run before it starts.
-pub(super) struct Setup {
+pub(in crate::cli) struct Setup {
     pub(super) config: Config,
     pub(super) folders: DataFolders,
     pub(super) keys: FleetKeys,
@@ -37,20 +40,25 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    pub(super) fn new(args: &Args) -> Result<Self, CliError> {
+    /// Returns a new run of the experiment that `read` reads, with the data sets of `folders`.
+    pub(in crate::cli) fn new(
+        args: &FleetArgs,
+        training: &TrainingArgs,
+        read: ReadConfig<'_>,
+        folders: DataFolders,
+    ) -> Result<Self, CliError> {
         let path = args.keys.as_deref().unwrap_or(Path::new("keys.toml"));
         let keys = open_keys(path, args)?;
         let real = keys.members().len();
-        let mut overrides = args.overrides.clone();
-        overrides.extend(args.seed.map(seed).transpose()?);
-        let mut config = Config::load(args.file.as_deref(), &overrides)?;
+        let mut overrides: Vec<Override> = args.seed.map(seed).transpose()?.into_iter().collect();
+        let mut config = read(&overrides)?;
         // The data determine the number of natural devices.
         if let Some(simulated) = args.simulated.filter(|_| !is_natural(&config)) {
             let devices = i64::from(simulated).saturating_add(real as i64);
             overrides.push(Override::new("data.devices", devices.into()));
-            config = Config::load(args.file.as_deref(), &overrides)?;
+            config = read(&overrides)?;
         }
-        let updates = over_selected(args, &mut config, real)?;
+        let updates = over_selected(args, training, &mut config, real)?;
         let random = secret().map_err(fleet_error)?;
         let texts = |addresses: &[Address]| addresses.iter().map(Address::to_string).collect();
         let timeout = args.timeout.unwrap_or(args.link.round_timeout());
@@ -66,22 +74,23 @@ impl Setup {
             min_devices: args.min_devices,
             away_after_ms: millis(args.away_after),
             give_up_after_ms: millis(args.give_up_after),
-            quorum: args.quorum.map(Share::get),
+            quorum: training.quorum.map(Share::get),
             updates,
             require_x25519: args.require_x25519,
             devices: texts(&args.devices),
             listen: texts(&args.listen),
-            helpers: texts(&args.helpers),
-            helper_missing: args.helper_missing.unwrap_or_default(),
-            round_interval_ms: millis(args.round_interval),
+            helpers: texts(&training.helpers),
+            helper_missing: training.helper_missing.unwrap_or_default(),
+            round_interval_ms: millis(training.round_interval),
             link,
             files: args.files.absolute()?,
         };
-        let options = options(&args.files, &args.devices, &args.helpers, &args.listen)?;
+        let options = options(&args.files, &args.devices, &training.helpers, &args.listen)?;
+        check_addresses(&args.devices, &args.listen)?;
         Ok(Self {
             config,
-            folders: DataFolders::of_experiment(args.file.as_deref()),
-            helpers: args.helpers.clone(),
+            folders,
+            helpers: training.helpers.clone(),
             keys,
             endpoints: Endpoints {
                 dial: args.devices.clone(),
@@ -89,7 +98,7 @@ impl Setup {
                 options,
                 timeout,
                 link,
-                round_interval: args.round_interval.unwrap_or_default(),
+                round_interval: training.round_interval.unwrap_or_default(),
                 max_connections: args.max_connections,
                 in_flight: args.in_flight,
                 strikes: args.strikes,
@@ -100,7 +109,11 @@ impl Setup {
         })
     }
 
-    pub(super) fn resumed(args: &Args, path: &Path) -> Result<Self, CliError> {
+    pub(super) fn resumed(
+        args: &FleetArgs,
+        training: &TrainingArgs,
+        path: &Path,
+    ) -> Result<Self, CliError> {
         let dir = RunDir::resume(path)?;
         let file: FleetFile = dir.fleet()?.ok_or_else(|| {
             let path = path.display();
@@ -123,17 +136,22 @@ impl Setup {
             known(is_given, &args.devices, &file.devices)?,
             known(is_given, &args.listen, &file.listen)?,
         );
-        let helpers = known(!args.helpers.is_empty(), &args.helpers, &file.helpers)?;
+        let helpers = known(
+            !training.helpers.is_empty(),
+            &training.helpers,
+            &file.helpers,
+        )?;
         // The files of the first call belong to its addresses.
         let files = match is_given {
             true => args.files.clone(),
             false => args.files.clone().or(&file.files),
         };
+        check_addresses(&dial, &listen)?;
         let stored = Duration::from_millis(file.timeout_ms);
         let timeout = args.timeout.unwrap_or(stored);
         let link = args.link.or(file.link);
         check_timeout(timeout, &link)?;
-        let round_interval_ms = millis(args.round_interval).or(file.round_interval_ms);
+        let round_interval_ms = millis(training.round_interval).or(file.round_interval_ms);
         Ok(Self {
             config: dir.config()?,
             folders: DataFolders::of_experiment(Some(&path.join("config.toml"))),
@@ -152,7 +170,7 @@ impl Setup {
                 requires_x25519: args.require_x25519 || file.require_x25519,
             },
             file: FleetFile {
-                helper_missing: args.helper_missing.unwrap_or(file.helper_missing),
+                helper_missing: training.helper_missing.unwrap_or(file.helper_missing),
                 min_devices: args.min_devices.or(file.min_devices),
                 away_after_ms: millis(args.away_after).or(file.away_after_ms),
                 give_up_after_ms: millis(args.give_up_after).or(file.give_up_after_ms),
@@ -194,14 +212,28 @@ fn millis(time: Option<Duration>) -> Option<u64> {
 
 /// Draws more devices where this is requested, with `real` real devices among them. Returns the
 /// number of updates that then end a round.
-fn over_selected(args: &Args, config: &mut Config, real: usize) -> Result<Option<u32>, CliError> {
-    let Some(over) = args.over_select else {
+fn over_selected(
+    args: &FleetArgs,
+    training: &TrainingArgs,
+    config: &mut Config,
+    real: usize,
+) -> Result<Option<u32>, CliError> {
+    let Some(over) = training.over_select else {
         return Ok(None);
     };
     let real = u32::try_from(real).unwrap_or(u32::MAX);
     let devices = real.saturating_add(args.simulated.unwrap_or(0));
     let updates = over.apply(config, devices).map_err(ServeError::from)?;
     Ok(Some(updates))
+}
+
+fn check_addresses(dial: &[Address], listen: &[Address]) -> Result<(), CliError> {
+    match dial.is_empty() && listen.is_empty() {
+        true => Err(CliError::Usage(
+            "no device can connect: give `--device ADDRESS` or `--listen ADDRESS`".to_owned(),
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Reads the files that connections need: whatever is wrong with them, they were given.
@@ -226,7 +258,7 @@ fn options(
     options.map_err(|error| CliError::Usage(error.to_string()))
 }
 
-fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
+fn open_keys(path: &Path, args: &FleetArgs) -> Result<FleetKeys, CliError> {
     let passphrase = PassphraseSource::find(args.passphrase_file.as_deref());
     let keys = FleetKeys::open(path, passphrase).map_err(fleet_error)?;
     if keys.infer_only() {
@@ -235,7 +267,7 @@ fn open_keys(path: &Path, args: &Args) -> Result<FleetKeys, CliError> {
             path.display()
         )));
     }
-    // A number of an earlier call stays: keys that were revoked since lower what it asks for.
+    // A resumed run keeps its number, which applies to the keys that remain.
     let devices = u32::try_from(keys.keys().len()).unwrap_or(u32::MAX);
     let given = args
         .min_devices
