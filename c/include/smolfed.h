@@ -250,9 +250,9 @@ typedef struct sf_random {
   void (*fill)(void*, uint8_t*, size_t);
 } sf_random;
 
-// A secure element (docs/boards.md). Both functions compute HKDF-Expand with SHA-256 of the secret
-// in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it failed.
-// They need a library with the feature `element`, and are null otherwise.
+// A secure element (docs/secure-element.md). Both functions compute HKDF-Expand with SHA-256 of
+// the secret in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it
+// failed. They need a library with the feature `element`, and are null otherwise.
 typedef struct sf_element {
   // Passed to the functions.
   void *context;

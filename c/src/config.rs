@@ -85,9 +85,9 @@ pub enum sf_slot {
     SF_SLOT_ODD = 2,
 }
 
-/// A secure element (docs/boards.md). Both functions compute HKDF-Expand with SHA-256 of the secret
-/// in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it failed.
-/// They need a library with the feature `element`, and are null otherwise.
+/// A secure element (docs/secure-element.md). Both functions compute HKDF-Expand with SHA-256 of
+/// the secret in a slot, with an info of at most 20 bytes. Each returns 0, or another number if it
+/// failed. They need a library with the feature `element`, and are null otherwise.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sf_element {

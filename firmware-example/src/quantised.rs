@@ -1,4 +1,4 @@
-//! A network in integers of 8 bits, trained with smolfed: docs/inference.md.
+//! A network in integers of 8 bits, trained with smolfed: docs/board-export.md.
 //! Written by `smolfed export --format rust`.
 //!
 //! Ranges of 8 bits follow from the bounds of the features:

@@ -58,7 +58,7 @@ impl Refused {
             Self::Class => {
                 c"refused: a sample of the record has a class that the model does not have"
             }
-            Self::Starts => c"refused: the count of starts",
+            Self::Starts => c"refused: the start counter",
             Self::Model => c"refused: the model is too large for the protocol",
         }
     }

@@ -180,8 +180,8 @@ fn emulated_boards_break_and_restart_and_the_model_is_that_of_the_participation(
 }
 
 /// Returns the bytes of RAM that a client of 64 × 10 has used besides three vectors, the sensor's
-/// windows and the order of the samples. They are its variables and the nonzero bytes above them,
-/// which were stack at some time (`docs/targets.md`).
+/// windows and the order of the samples. They are its variables and everything from the first
+/// nonzero byte above them, which was stack at some time (`docs/targets.md`).
 fn ram_beside_vectors(board: &Board, program: &Path, ledger: &Path) -> usize {
     let file = std::fs::read(program).expect("the client");
     let file = object::File::parse(file.as_slice()).expect("an ELF file");

@@ -8,7 +8,7 @@ use super::augment::{Augment, ChannelDrop, Jitter, Rotation, Scaling, TimeShift}
 /// Numbers of a [`Recipe`] in messages.
 pub const RECIPE_LENGTH: usize = 12;
 
-/// Maximum number of values of a sample, and maximum length in a recipe.
+/// Maximum number of values of a sample, and maximum length and jitter in a recipe.
 const MAX_LENGTH: f32 = 65_535.0;
 
 /// Largest angle, in radians, above half a turn either way.

@@ -6,8 +6,9 @@
 //!
 //! The number is the device's, in decimal. Base32 is as in RFC 4648, without padding. All
 //! characters are in the alphanumeric set of QR codes (ISO/IEC 18004, table 5). A record without
-//! samples has at most 211 characters, which fit a code of version 7. Letters may be lowercase, and
-//! whitespace after the number is skipped. The record's checksum also protects the text.
+//! questions, samples and recipe has at most 224 characters, which fit a code of version 7. Letters
+//! may be lowercase, and whitespace after the number is skipped. The record's checksum also
+//! protects the text.
 
 use super::{HEADER_BYTES, ProvisionError, Record};
 

@@ -55,9 +55,9 @@ class RunResult:
     ----------
     records : list of dict
         One record per round, as in ``metrics.jsonl``. Figures below "simulation_only" are computed
-        from private data without noise, and exist only in simulations. If rounds are time windows,
-        a record has "ages", the number of updates by the age of their model (starting with the
-        model of the same window), and "wasted", the number of participations spent without an
+        from private data without noise, and exist only in simulations. If rounds are windows of
+        time, a record has "ages", the number of updates by the age of their model (starting with
+        the model of the same window), and "wasted", the number of participations spent without an
         update that counts.
     statement : PrivacyStatement
         The guarantee of the run, and its assumptions.

@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | [`samples`] | loss and accuracy of a model on samples |
 //! | [`assessment`] | the figures of a final model, next to constant predictions |
-//! | [`devices`] | figures of each device, and their spread over devices |
+//! | [`devices`] | figures of each device, and their spread across devices |
 //! | [`quantiles`] | quantiles over devices |
 
 pub mod assessment;

@@ -4,7 +4,8 @@
 //! Before a round begins, every helper must answer and confirm that it enforces the policy of the
 //! privacy statement. If a helper disappears before the updates are complete, the coordinator
 //! retries it until the deadline. The question stays the same, so a helper that has already
-//! answered gives the same answer. A round without all answers fails, and is charged nevertheless.
+//! answered gives the same answer, unless it has restarted: then it refuses. A round without all
+//! answers fails, and is charged nevertheless.
 //!
 //! A helper that refuses because of one device's tag or ledger would refuse every list with that
 //! device, so the coordinator quarantines the device. A helper that lies about it keeps a device

@@ -1,7 +1,7 @@
 //! The keys of a fleet: a secret TOML file, which lists the real devices.
 //!
 //! Next to it, `<file>.round` holds the lowest round number that the fleet has not used: a device
-//! takes part in a round number at most once in its life, so this number only grows, over all runs.
+//! uses each round number at most once in its life, so this number only grows, over all runs.
 //! The coordinator that uses the keys holds `<file>.lock`.
 //!
 //! | module | contents |

@@ -17,7 +17,7 @@
 //! | [`handshakes`] | handshakes with X25519, and their limit |
 //! | [`admission`] | which connections stay open |
 //! | [`link`] | the speed of links: bounds of pauses and time-outs |
-//! | [`short_model`] | models in 16 bits, and as differences to earlier models |
+//! | [`short_model`] | models in 16 bits, and as differences from earlier models |
 //! | [`service`] | the event loop: a task for each connection |
 //! | `turns` | one round in progress: the awaited devices, and their turns |
 //! | [`presence`] | waiting for enough devices before a round |
@@ -43,7 +43,7 @@
 //! | [`helper`] | a helper as a process: its files, one answer per round |
 //! | [`helper_link`] | the encrypted connection between coordinator and helper |
 //! | [`gateway`] | carrying bytes between boards and a coordinator out of their reach |
-//! | [`transport`] | addresses: serial lines, TCP, TLS, MQTT brokers, Unix sockets |
+//! | [`transport`] | addresses: serial lines, TCP, TLS, MQTT brokers, UDP, Unix sockets |
 //! | [`backoff`] | growing pauses between attempts to connect |
 //! | [`keys`] | the keys of a fleet, and the round numbers that it has used |
 //! | [`lock`] | taking a lock |

@@ -2,7 +2,7 @@
 //! words.
 //!
 //! Answers are released under noise, so anybody may see them. An interval covers the noise and the
-//! spread over devices that were not asked.
+//! spread across devices that were not asked.
 
 use serde::Serialize;
 use smolfed_engine::question::{Answer, Estimate};

@@ -203,7 +203,7 @@ fn failed(audited: &Audited, fault: Fault) -> Vec<&'static str> {
     failed.map(|check| check.test).collect()
 }
 
-/// The real rounds pass every direct test, with both trust models and both kinds of sampling. Each
+/// The real rounds pass every direct test, with both kinds of sampling, and under local trust. Each
 /// audit fails by chance with a probability below 1e-6. The seed is fixed.
 #[test]
 fn every_part_of_the_mechanism_is_what_is_claimed() {

@@ -1,4 +1,4 @@
-//! Evaluation of models device by device: figures of each device, and their spread over devices.
+//! Evaluation of models device by device: figures of each device, and their spread across devices.
 //!
 //! They describe private data without noise: a simulation has them, a coordinator does not
 //! (docs/papers.md, P10).
@@ -119,7 +119,7 @@ pub struct DeviceMeans {
     pub models: ModelFigures,
 }
 
-/// Spread of one kind of model over devices.
+/// Spread of one kind of model across devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Mean with equal weights.

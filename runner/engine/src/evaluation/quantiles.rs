@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Spread of a quantity over devices.
+/// Spread of a quantity across devices.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// Smallest.

@@ -6,7 +6,7 @@
 //! distinguished from 0 (Fieller 1954, "Some Problems in Interval Estimation").
 //!
 //! **Its two parts.** The first is the noise: in N − θ D it has the variance v |n − θ d|², with n
-//! and d the coefficients of the sums. The second is the spread over devices, since only some were
+//! and d the coefficients of the sums. The second is the spread across devices, as only some were
 //! asked. A device adds a number between (lowest − θ) d_i and (highest − θ) d_i with d_i from 0 to
 //! 1, whose variance is at most `(highest − θ) (θ − lowest) E[d_i]` if its mean is 0. The bound is
 //! taken at the tested θ, and never from private values. If `asked` devices out of `population` are
@@ -47,7 +47,7 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Returns the remaining share of the spread over devices after `answered` of them have
+    /// Returns the remaining share of the spread across devices after `answered` of them have
     /// answered.
     #[must_use]
     pub fn unseen_share(&self, answered: f64) -> f64 {

@@ -20,7 +20,7 @@ pub fn encode(model: &QuantisedModel<'_>) -> Result<String, InferenceError> {
 
 fn text(model: &QuantisedModel<'_>, network: &Quantised<'_>) -> String {
     let mut text = format!(
-        "//! A network in integers of 8 bits, trained with smolfed: docs/inference.md.\n//! \
+        "//! A network in integers of 8 bits, trained with smolfed: docs/board-export.md.\n//! \
          Written by `smolfed export --format rust`.\n//!\n//! {}.\n",
         model.origin().replace(": ", ":\n//! ")
     );
