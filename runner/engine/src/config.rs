@@ -8,8 +8,6 @@ pub mod asking;
 mod error;
 pub mod file;
 mod overrides;
-#[cfg(test)]
-mod reference;
 pub mod schema;
 
 use std::path::Path;

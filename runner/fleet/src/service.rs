@@ -1,5 +1,5 @@
 //! The event loop, with one task per connection. A broken or blocked connection does not affect the
-//! others. the others.
+//! others.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -517,7 +517,7 @@ fn report_incompatible(device: u32, versions: Versions) {
     };
     let sentence = |who: &str| {
         format!(
-            "{who} speaks {theirs} of the protocol; this coordinator speaks version {VERSION}: \
+            "{who} speaks {theirs} of the protocol, and this coordinator version {VERSION}: \
              update {older}"
         )
     };

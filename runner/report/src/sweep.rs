@@ -54,7 +54,7 @@ use smolfed_engine::task::pretrained::PretrainedError;
 
 pub use document::Document;
 pub use execution::execute;
-pub use file::Sweep;
+pub use file::{Sweep, schema};
 pub use grid::{Cell, Dimension, Level};
 pub use metric::Metric;
 pub use ranks::help;

@@ -3,9 +3,12 @@
 use std::io::Write;
 
 use super::CliError;
-use smolfed_engine::config::Config;
+use smolfed_report::sweep;
 
-/// Print the JSON schema of experiment files, for completion and checks in editors.
+#[cfg(test)]
+mod reference;
+
+/// Print the JSON schema of experiment and sweep files, for completion and checks in editors.
 ///
 /// Write it to a file, and name that file in the first line of an experiment:
 /// `#:schema ./smolfed.schema.json`. Even Better TOML in VS Code, Taplo and others read this line.
@@ -15,5 +18,5 @@ pub(super) struct Args {}
 
 /// Runs the command.
 pub(super) fn run(out: &mut dyn Write) -> Result<(), CliError> {
-    Ok(writeln!(out, "{:#}", Config::schema())?)
+    Ok(writeln!(out, "{:#}", sweep::schema())?)
 }

@@ -57,7 +57,7 @@ const OPERATIONS: [Operation; 27] = [
     difference(
         &["integer-gradient-of-two"],
         &["integer-gradient"],
-        "the same, of a further sample of a batch",
+        "the same, for each further sample of a batch",
     ),
     difference(
         &["step-3"],
@@ -72,7 +72,7 @@ const OPERATIONS: [Operation; 27] = [
     difference(
         &["integer-step-3", "integer-free-2"],
         &["integer-step-2", "integer-free-3"],
-        "of it the projection, integer",
+        "of which the projection, integer",
     ),
     once(&["clip-650"], "clip 650"),
     once(&["quantise-650"], "quantise 650"),
@@ -233,8 +233,8 @@ const fn windows(board: &Board, features: u64) -> u64 {
 fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
-        "\nThe client with a network on windows of six channels, opt-level \"s\", bytes; both \
-         programs borrow their flash from a host:\n"
+        "\nThe client with a network on windows of six channels, opt-level \"s\", in bytes. \
+         Both programs use a file on a host as flash:\n"
     )?;
     writeln!(
         page,
@@ -288,7 +288,7 @@ fn cameras(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
         "\nThe client on features of a camera's images of 8 × 8 pixels, ten classes, opt-level \
-         \"s\", bytes; all programs borrow their flash from a host:\n"
+         \"s\", in bytes. All programs use a file on a host as flash:\n"
     )?;
     writeln!(
         page,
@@ -342,12 +342,12 @@ fn times(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
         "\nEstimated time of a round's work, opt-level 3, from modelled cycles at a usual clock. \
-         Training of"
+         The"
     )?;
     writeln!(
         page,
-        "networks, which is not traced, is taken to need as many cycles an instruction as their \
-         gradient:\n"
+        "training of networks is not traced. The estimate assumes the cycles per instruction of \
+         their gradient:\n"
     )?;
     writeln!(
         page,

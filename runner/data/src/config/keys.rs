@@ -1,5 +1,5 @@
 //! The keys of `[data]`, source by source: an enum tagged by `source`, with a struct of keys for
-//! each source. Every key has the same type in all of them.
+//! each source. Every key has the same type in all of them, and its comment where it first appears.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -81,60 +81,160 @@ macro_rules! stored_keys {
 
 stored_keys! {
     {
+        /// The distribution of rows among devices: `"natural"`, `"iid"`, `"shards"`, `"dirichlet"`
+        /// or `"rows"` (docs/data-preparation.md#distribution-among-devices-partition).
+        ///
+        /// Default: `"natural"` with natural devices, otherwise `"iid"`.
         partition: PartitionName,
+        /// N, the number of devices that get rows. Not for `"natural"` and `"rows"`.
+        ///
+        /// Default: required. 1000 for synthetic data.
         devices: u32,
+        /// Samples of each device, for `"iid"` and `"dirichlet"`.
+        ///
+        /// Default: as many as there are. 50 for synthetic data.
         samples_per_device: u32,
+        /// Shards of each device, for `"shards"`.
+        ///
+        /// Default: 2.
         shards_per_device: u32,
+        /// α of the Dirichlet distribution. A small α gives a device few classes.
+        ///
+        /// Default: 0.5.
         alpha: f64,
+        /// Fewest samples of a device, for `"dirichlet"` and texts.
+        ///
+        /// Default: 1.
         min_samples: u32,
+        /// Rows that a share holds out: `"random"`, or the `"last"` of each device.
+        ///
+        /// Default: `"random"`, and `"last"` for texts.
         hold_out: HoldOutOrder,
+        /// Validation samples: a whole number of rows, or a share with a decimal point
+        /// (docs/data-preparation.md#held-out-samples-validation-test).
+        ///
+        /// Default: 0.
         #[schemars(with = "Option<f64>")]
         validation: HoldOut,
+        /// Test samples, like `validation`. Without effect if the source has a test part.
+        ///
+        /// Default: 0.2. 2000 for synthetic data.
         #[schemars(with = "Option<f64>")]
         test: HoldOut,
+        /// Share of each device's rows for validation, if the partition is not `"natural"`.
+        ///
+        /// Default: 0.
         device_validation: f64,
+        /// Share of each device's rows for tests, if the partition is not `"natural"`.
+        ///
+        /// Default: 0.
         device_test: f64,
+        /// Replacement of missing values: `"mean"`, a constant, or a list with one for each
+        /// feature.
+        ///
+        /// Default: `"mean"`.
         missing: Missing,
+        /// Share of the target ε that a private scale costs.
+        ///
+        /// Default: 0.1, unless `scale_noise_multiplier` is given.
         scale_share: f64,
+        /// Noise multiplier of a private scale without a target ε.
+        ///
+        /// Default: 10.
         scale_noise_multiplier: f64,
+        /// Scaling of features, by name or with constants
+        /// (docs/data-preparation.md#scaling-scale-target_scale).
+        ///
+        /// Default: `"standardise"`, and `"none"` for texts.
         scale: NameOr<ScaleName>,
+        /// Bounds `{ min = .., max = .. }` of a private scale: a number, or a list with one for
+        /// each feature.
+        ///
+        /// Default: 0 and the maximum of the format, if it has one.
         bounds: Bounds,
+        /// Largest length of a sample. Longer ones are shortened
+        /// (docs/features.md#samples-of-bounded-length).
         norm_bound: f64,
+        /// Scaling of the targets of a regression: `"none"`, `"standardise"` or constants.
+        ///
+        /// Default: `"none"`.
         target_scale: NameOr<TargetScaleName>,
     }
     DigitsKeys {}
     FolderKeys {
+        /// The file, or the folder of several files (docs/data.md#where-files-are-searched).
+        ///
+        /// Default: the name of the source for `"mnist"`, `"femnist"` and `"cifar10"`, otherwise
+        /// required.
         path: PathBuf,
     }
     ArraysKeys {
         path: PathBuf,
+        /// The array of labels.
+        ///
+        /// Default: required.
         label_path: PathBuf,
+        /// The array of natural devices.
         device_path: PathBuf,
+        /// The file with the features of the test part.
         test_path: PathBuf,
+        /// The labels of the test part. Required with `test_path`.
         test_label_path: PathBuf,
+        /// Largest value of a feature, for `scale = "unit"` and features of images.
+        ///
+        /// Default: 255 for bytes.
         maximum: f32,
+        /// `"classification"` or `"regression"`.
+        ///
+        /// Default: `"classification"`. In tables, the labels decide.
         task: TaskKind,
+        /// The classes: a list of names, or their number.
+        ///
+        /// Default: the labels that occur. 10 for synthetic data.
         classes: ClassList,
+        /// Rows with other labels: `"error"`, or `"drop"` to ignore them.
+        ///
+        /// Default: `"error"`.
         unknown_labels: UnknownLabels,
+        /// Whether `classes`, which a program read from rows, were public before
+        /// (docs/data-preparation.md#what-is-read-from-private-rows).
         classes_are_public: bool,
     }
     TableKeys {
         path: PathBuf,
         test_path: PathBuf,
+        /// The column to predict.
+        ///
+        /// Default: required.
         label: String,
+        /// The column with the names of devices.
         device_column: String,
+        /// The column with the names of recordings (docs/windows.md).
         series_column: String,
+        /// Columns to leave out.
         ignore: Vec<String>,
         task: TaskKind,
         classes: ClassList,
         unknown_labels: UnknownLabels,
         classes_are_public: bool,
+        /// Lengths of the axes of a sample, such as `[28, 28]`. Images require it.
         axes: Vec<usize>,
         maximum: f32,
+        /// Rows of a window, or the table `[data.window]` (docs/windows.md#features-of-windows).
+        ///
+        /// Default: none. 64 for synthetic windows.
         window: WindowKey,
+        /// Uses only one row in this number of rows of a window.
+        ///
+        /// Default: 1.
         every: u32,
+        /// The categories of columns with names: one feature of 0 or 1 for each
+        /// (docs/tables.md#tables-csv-json-lines-parquet-arff).
         categories: BTreeMap<String, Vec<ClassName>>,
+        /// Whether `categories`, `times` and `ignore`, which a program chose by reading rows, were
+        /// public before (docs/data-preparation.md#what-is-read-from-private-rows).
         categories_are_public: bool,
+        /// The parts of dates and times that become features: `"hour"`, `"weekday"`, `"day"`.
         times: BTreeMap<String, Vec<TimePart>>,
     }
     LeafKeys {
@@ -149,6 +249,9 @@ stored_keys! {
     }
     ImagesKeys {
         path: PathBuf,
+        /// The meaning of folders of images: `"class"` or `"device/class"`.
+        ///
+        /// Default: `"class"`.
         folders: FoldersName,
         axes: Vec<usize>,
         classes: ClassList,
@@ -157,12 +260,28 @@ stored_keys! {
     }
     TextKeys {
         path: PathBuf,
+        /// The column with texts.
+        ///
+        /// Default: required.
         text_column: String,
         device_column: String,
+        /// The columns that together name a device of texts.
         device_columns: Vec<String>,
+        /// Characters of a sample.
+        ///
+        /// Default: 80. 20 for synthetic texts.
         length: u32,
+        /// Characters from one sample to the next.
+        ///
+        /// Default: `length`.
         stride: u32,
+        /// The characters that become symbols (docs/data.md#texts).
+        ///
+        /// Default: 80 characters.
         alphabet: String,
+        /// Characters outside the alphabet: `"error"`, or `"replace"` by an additional symbol.
+        ///
+        /// Default: `"error"`.
         unknown_characters: UnknownCharacters,
     }
     MemoryKeys {
@@ -177,16 +296,41 @@ stored_keys! {
 }
 
 keys!(SyntheticKeys {
+    /// The kind of synthetic data (docs/data.md#synthetic-federations): `"tasks"`, `"windows"`,
+    /// `"readings"` or `"text"`.
+    ///
+    /// Default: `"tasks"`.
     kind: KindName,
+    /// Features of a synthetic sample.
+    ///
+    /// Default: 60 for `"tasks"`, 20 for `"readings"`.
     features: u32,
     classes: ClassList,
+    /// Difference between the tasks, slopes or words of synthetic devices.
+    ///
+    /// Default: 0.5, and 0.2 for `"readings"`.
     heterogeneity: f64,
+    /// Distance of the features of synthetic `"tasks"` from 0.
+    ///
+    /// Default: 0.5.
     shift: f64,
+    /// Channels of synthetic `"windows"`.
+    ///
+    /// Default: 3.
     channels: u32,
     window: WindowKey,
     length: u32,
+    /// Spread of the sensors of synthetic devices, or of their intercepts for `"readings"`.
+    ///
+    /// Default: 0.2, and 1 for `"readings"`.
     drift: f64,
+    /// Standard deviation of the first phase of synthetic `"windows"`, in radians.
+    ///
+    /// Default: 0.5.
     jitter: f64,
+    /// Standard deviation of the noise of synthetic data, and a share of characters for `"text"`.
+    ///
+    /// Default: 0.1.
     noise: f64,
     devices: u32,
     samples_per_device: u32,
@@ -223,9 +367,9 @@ macro_rules! sources {
                 }
             }
 
-            /// Returns the schemas of the keys of every source.
-            pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<Schema> {
-                vec![$($keys::json_schema(generator)),*]
+            /// Returns the sources and the schemas of their keys.
+            pub(super) fn schemas(generator: &mut SchemaGenerator) -> Vec<(SourceName, Schema)> {
+                vec![$((SourceName::$source, $keys::json_schema(generator))),*]
             }
         }
 

@@ -3,12 +3,15 @@
 //! serde's own enums with an internal tag first read a table into memory, and lose both. Here the
 //! keys after `source` go directly to the struct of the source, and only earlier keys wait.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::vec::IntoIter;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeSeed, Error, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
 
 use super::DataConfig;
 use super::keys::{ALL_KEYS, RawData, SourceName};
@@ -156,23 +159,37 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<'_, A> {
     }
 }
 
-/// One table with the keys of all sources, for editors.
+/// One table with the keys of all sources, for editors and for the documentation.
 impl JsonSchema for DataConfig {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
+    fn schema_name() -> Cow<'static, str> {
         "DataConfig".into()
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut properties = serde_json::Map::new();
-        for mut schema in RawData::schemas(generator) {
-            if let Some(keys) = schema
-                .get_mut("properties")
-                .and_then(|keys| keys.as_object_mut())
-            {
-                properties.append(keys);
+        let schemas = RawData::schemas(generator);
+        let mut properties = Map::new();
+        let mut sources: BTreeMap<&String, Vec<String>> = BTreeMap::new();
+        for (source, schema) in &schemas {
+            let keys = schema.get("properties").and_then(Value::as_object);
+            for (key, value) in keys.into_iter().flatten() {
+                // Only the first appearance of a key has a comment.
+                properties.entry(key).or_insert_with(|| value.clone());
+                let name = format!("`{}`", super::name_of(source));
+                sources.entry(key).or_default().push(name);
             }
         }
-        let source = generator.subschema_for::<SourceName>();
+        for (key, sources) in sources {
+            let description = properties
+                .get_mut(key)
+                .and_then(|key| key.get_mut("description"));
+            if let Some(Value::String(text)) = description {
+                *text = with_sources(text, &sources, schemas.len());
+            }
+        }
+        let source = json_schema!({
+            "description": "The source (docs/data.md#sources).",
+            "allOf": [generator.subschema_for::<SourceName>()],
+        });
         properties.insert("source".to_owned(), source.to_value());
         json_schema!({
             "type": "object",
@@ -182,4 +199,18 @@ impl JsonSchema for DataConfig {
             "required": ["source"],
         })
     }
+}
+
+/// Returns the comment of a key with the sources that have it, before the paragraph of its default.
+fn with_sources(comment: &str, sources: &[String], count: usize) -> String {
+    let (meaning, default) = match comment.split_once("\n\n") {
+        Some((meaning, default)) => (meaning, format!("\n\n{default}")),
+        None => (comment, String::new()),
+    };
+    let sentence = match sources {
+        // Only generated data lack it.
+        _ if sources.len() + 1 >= count => String::new(),
+        sources => format!(" Sources: {}.", sources.join(", ")),
+    };
+    format!("{meaning}{sentence}{default}")
 }

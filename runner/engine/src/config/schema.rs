@@ -1,7 +1,7 @@
 //! The JSON schema of experiment files, for editors, and the keys that it names.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
 use super::Config;
@@ -20,11 +20,17 @@ impl Config {
     /// Returns the JSON schema of an experiment file (draft 7, which all editors know).
     #[must_use]
     pub fn schema() -> Value {
-        let settings = SchemaSettings::draft07().for_deserialize();
-        settings
-            .into_generator()
-            .into_root_schema_for::<Self>()
-            .to_value()
+        generator().into_root_schema_for::<Self>().to_value()
+    }
+
+    /// Returns the schema of an experiment file that may also have a table `name` of type `T`.
+    #[must_use]
+    pub fn schema_with<T: JsonSchema>(name: &str) -> Value {
+        let mut generator = generator();
+        let table = generator.subschema_for::<T>();
+        let mut schema = generator.into_root_schema_for::<Self>().to_value();
+        schema["properties"][name] = table.to_value();
+        schema
     }
 
     /// Returns the dotted names of all keys, table by table.
@@ -44,6 +50,10 @@ impl Config {
         let keys = Self::keys().into_iter().filter(is_meant);
         keys.min_by_key(|key| key.matches('.').count())
     }
+}
+
+fn generator() -> SchemaGenerator {
+    SchemaSettings::draft07().for_deserialize().into_generator()
 }
 
 /// Adds the keys of the table that `schema`, a part of `root`, describes.

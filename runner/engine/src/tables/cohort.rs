@@ -124,8 +124,8 @@ pub struct CohortConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling_rate: Option<f64>,
     /// Divisor of the sum. `"expected"`: S or τN. `"realised"`, as in the paper: the number of
-    /// devices drawn, thus revealed under Poisson sampling. A number: that number, as for
-    /// over-selection (docs/waiting.md#over-selection-and-quorum).
+    /// devices drawn, which the result reveals under Poisson sampling. A number: that number, as
+    /// for over-selection (docs/waiting.md#over-selection-and-quorum).
     #[schemars(with = "crate::config::schema::NumberOrText")]
     pub denominator: Denominator,
     /// `"samples"`: weights an update by `min(n, weight_cap) / weight_cap`, where n is the device's
@@ -143,7 +143,7 @@ pub struct CohortConfig {
     /// Default: `"1h"` in a simulation, required with real devices.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<TimeSpan>,
-    /// For `"buffered"`: an update counts up to s windows after its model's window. At most 64.
+    /// For `"buffered"`: s. An update counts up to s windows after its model's window. At most 64.
     ///
     /// Default: 2.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -167,7 +167,7 @@ pub struct AvailabilityConfig {
     pub awake: TimeSpan,
     /// The time from one wake to the next.
     pub period: TimeSpan,
-    /// The time awake from the model to the update.
+    /// How long a device must be awake between receiving the model and sending the update.
     pub training: TimeSpan,
 }
 

@@ -31,7 +31,7 @@ pub struct ContrastConfig {
     pub alpha: Option<AlphaName>,
     /// μ: clips representations to norm √μ, also in training.
     ///
-    /// Default: none, or H/2 where matrices get noise.
+    /// Default: none, or H/2 if matrices get noise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norm_bound: Option<f64>,
     /// First round with matrices. All devices send one in it.
@@ -39,8 +39,8 @@ pub struct ContrastConfig {
     /// Default: 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub share_from: Option<u32>,
-    /// Rounds between new matrices from the cohort, or from as many other devices
-    /// (docs/contrastive.md#who-sends-matrices).
+    /// Number of rounds between exchanges of matrices. The cohort sends them, or an independent
+    /// draw of the same size (docs/contrastive.md#who-sends-matrices).
     ///
     /// Default: 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -66,7 +66,7 @@ pub struct ModelConfig {
     /// to that of the answers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub init_has_statement: bool,
-    /// CRC-32 of the file, written by a run, which can then resume only with it.
+    /// CRC-32 of the file. A run writes it, and can resume only with the same file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub init_checksum: Option<String>,
     /// A network (docs/models.md): one `[[model.layers]]` table for each layer.

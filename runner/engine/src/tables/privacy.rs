@@ -241,9 +241,9 @@ pub struct AdaptiveConfig {
     pub learning_rate: f64,
     /// L of the first round, from 2⁻³⁰ to 2³⁰.
     pub initial: f64,
-    /// σ_b: noise std on the number of clipped updates, above z / 2. With local trust: on each
-    /// device's number, by default a twentieth of the square root of the expected cohort, at least
-    /// 2z.
+    /// σ_b: noise std on the number of clipped updates, above z / 2. With local trust: noise std on
+    /// the bit of each device, by default a twentieth of the square root of the expected cohort, at
+    /// least 2z.
     ///
     /// Default: a twentieth of the expected cohort, at least 2z.
     #[serde(skip_serializing_if = "Option::is_none")]

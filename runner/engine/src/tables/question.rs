@@ -50,7 +50,7 @@ pub struct QuestionConfig {
     /// Default: `"local"`.
     #[serde(default, skip_serializing_if = "AskedSamples::is_local")]
     pub samples: AskedSamples,
-    /// Confidence level of each interval separately.
+    /// Confidence level of each single interval.
     ///
     /// Default: 0.99.
     #[serde(default, skip_serializing_if = "Option::is_none")]

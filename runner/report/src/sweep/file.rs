@@ -1,8 +1,9 @@
 //! The sweep file: an experiment and its table `[sweep]`, read and checked once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
 
@@ -16,22 +17,61 @@ use smolfed_engine::config::{Config, ConfigError, Override, sentence};
 /// Limit on runs, beyond any intended sweep.
 const MAX_RUNS: usize = 1_000_000;
 
-/// `[sweep]` as written.
-#[derive(Deserialize)]
+/// The table of a sweep (docs/sweeps.md). Only `smolfed sweep` accepts it.
+#[derive(Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Sweep")]
 struct RawSweep {
+    /// Consecutive seeds, starting with the experiment's `seed`, or a list of seeds.
+    ///
+    /// Default: 1.
     seeds: RawSeeds,
+    /// The figure in the table. Alternatives: `test_loss`, `validation_accuracy`,
+    /// `validation_rmse`, `validation_loss`. Averaged over devices: `device_accuracy`,
+    /// `device_rmse`, `device_validation_..`, `device_shared_..`, `device_alone_..`. Without
+    /// labels: `knn_accuracy`, `validation_knn_accuracy`.
+    ///
+    /// Default: `test_accuracy` or `test_rmse`.
     metric: Option<Metric>,
+    /// Further figures, each in its own column, for tables without `columns`.
+    ///
+    /// Default: none.
     also: Vec<Metric>,
+    /// The key of the rows, `"variant"` for the variants. Each value of a further key gets its own
+    /// table.
+    ///
+    /// Default: the first key.
     rows: Option<String>,
+    /// The key of the columns, `"variant"` for the variants.
+    ///
+    /// Default: the second key.
     columns: Option<String>,
+    /// The label of a row. A second table shows how the other rows differ from it, paired by seed.
     compare_with: Option<String>,
+    /// Keys to tune in each cell. The table shows the best values and their results.
+    /// `"private"`: a private selection among the candidates of `[sweep.private]`.
+    ///
+    /// Default: none.
     choose: RawChoose,
+    /// The validation figure for the choice, such as `"device_validation_accuracy"`.
     choose_by: Option<Metric>,
+    /// The candidates of private selections, with the keys `grid` and `variants`.
+    ///
+    /// Default: none.
     private: RawPrivate,
+    /// An ablation: each variant adds its change to those above it.
     cumulative: bool,
+    /// Rounds between evaluations in `results.jsonl`. 0: only after the last round.
     evaluate_every: u32,
+    /// Dotted keys of the experiment, each with a list of values. Every combination is a cell.
+    ///
+    /// Default: none.
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     grid: Table,
+    /// Settings that change together: `[[sweep.variants]]` with a `label` and `set = { .. }`. They
+    /// multiply the grid.
+    ///
+    /// Default: none.
     variants: Vec<RawVariant>,
 }
 
@@ -55,7 +95,7 @@ impl Default for RawSweep {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number of seeds or a list of seeds")]
 enum RawSeeds {
     Count(u32),
@@ -63,23 +103,24 @@ enum RawSeeds {
 }
 
 /// Keys to choose by validation, or another way of choosing settings.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a list of keys, or \"private\"")]
 enum RawChoose {
     Keys(Vec<String>),
     How(How),
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 enum How {
     Private,
 }
 
 /// `[sweep.private]`: the candidates of private selections.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct RawPrivate {
+    #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     grid: Table,
     variants: Vec<RawVariant>,
 }
@@ -90,11 +131,12 @@ impl RawPrivate {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RawVariant {
     label: String,
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     set: Table,
 }
 
@@ -128,6 +170,12 @@ pub struct Sweep {
     pub(super) layout: Layout,
     base: Table,
     evaluate_every: u32,
+}
+
+/// Returns the JSON schema of experiment and sweep files.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    Config::schema_with::<RawSweep>("sweep")
 }
 
 impl Sweep {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use smolfed_engine::evaluation::devices::{DeviceMeans, ModelFigures};
@@ -11,7 +12,9 @@ use smolfed_engine::round::RoundRecord;
 use smolfed_release::provenance::{Figure, Provenance};
 
 /// A part of the held-out samples and a figure on it, named as in `smolfed run --json`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// Share of correctly classified test samples.

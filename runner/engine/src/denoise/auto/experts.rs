@@ -114,9 +114,9 @@ impl Filter {
     }
 }
 
-/// Smooths where Stein's estimate of the squared error, ‖Sv − v‖² + 2 s² tr S for S and s² d for V,
-/// says that smoothing removes more noise than signal. Devices undo noise and never add any. If
-/// smoothing does not pay off with all of the noise, it does not with the rest.
+/// Smooths where Stein's estimate of the squared error, ‖Sv − v‖² + 2 s² tr S − s² d with smoothing
+/// and s² d without, says that smoothing removes more noise than signal. Devices undo noise and
+/// never add any. If smoothing does not pay off with all of the noise, it does not with the rest.
 fn smooth(smoothing: &LaplacianSmoothing, weights: &Weights<'_>, out: &mut [f32]) {
     out.copy_from_slice(weights.moved);
     weights.flattening.smooth(smoothing, out);

@@ -2,14 +2,15 @@
 //!
 //! A line such as `<!-- keys of train -->` comes before a table. Each row begins with the name of a
 //! key, and the rest of the row is printed from the comment of the key and from its default:
-//! `WRITE_KEYS=1 cargo test -p smolfed-engine reference`.
+//! `WRITE_KEYS=1 cargo test -p smolfed reference`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Config;
+use smolfed_engine::config::Config;
+use smolfed_report::sweep;
 
 /// Lines before the tables of an experiment's top level, and of other tables.
 const TOP: &str = "<!-- keys -->";
@@ -17,8 +18,8 @@ const BEGIN: &str = "<!-- keys of ";
 /// Environment variable for writing the pages instead of comparing them.
 const WRITE: &str = "WRITE_KEYS";
 
-/// Keys in tables by source or by layer.
-const ELSEWHERE: [&str; 2] = ["data", "model.layers"];
+/// Keys in a table by layer.
+const ELSEWHERE: &str = "model.layers";
 
 /// Begins the last paragraph of a comment.
 const DEFAULT: &str = "Default: ";
@@ -69,7 +70,7 @@ fn linked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("docs/") {
-        let is_part = |c: char| c.is_ascii_alphanumeric() || "-.#".contains(c);
+        let is_part = |c: char| c.is_ascii_alphanumeric() || "-.#_".contains(c);
         let end = after.find(|c| !is_part(c)).unwrap_or(after.len());
         let target = after.get(..end).unwrap_or_default().trim_end_matches('.');
         let page = target.split('#').next().unwrap_or_default();
@@ -145,7 +146,7 @@ fn page(root: &Value, text: &str) -> (String, Vec<String>) {
 }
 
 fn pages() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
     let entries = std::fs::read_dir(folder).expect("the pages");
     let paths = entries.map(|entry| entry.expect("a page").path());
     let mut paths: Vec<_> = paths
@@ -155,11 +156,10 @@ fn pages() -> Vec<PathBuf> {
     paths
 }
 
-/// Compares or writes the pages. Every key has a row, except in the tables that depend on a source,
-/// a layer or a sweep.
+/// Compares or writes the pages. Every key has a row, except those that depend on a layer.
 #[test]
 fn the_tables_of_keys_are_printed_from_the_comments() {
-    let (root, mut documented) = (Config::schema(), Vec::new());
+    let (root, mut documented) = (sweep::schema(), Vec::new());
     for path in pages() {
         let text = std::fs::read_to_string(&path).expect("a page");
         let (expected, names) = page(&root, &text);
@@ -170,11 +170,11 @@ fn the_tables_of_keys_are_printed_from_the_comments() {
         let text = std::fs::read_to_string(&path).expect("a page");
         assert!(
             text == expected,
-            "{} is out of date: {WRITE}=1 cargo test -p smolfed-engine reference",
+            "{} is out of date: {WRITE}=1 cargo test -p smolfed reference",
             path.display()
         );
     }
-    documented.extend(ELSEWHERE.map(str::to_owned));
+    documented.push(ELSEWHERE.to_owned());
     let is_in = |key: &str, table: &str| {
         let rest = key.strip_prefix(table);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -185,7 +185,10 @@ fn the_tables_of_keys_are_printed_from_the_comments() {
             .iter()
             .any(|row| is_in(key, row) || is_in(row, key))
     };
-    let missing = Config::keys().into_iter();
+    let of_sweeps = table(&root, &root["properties"]["sweep"])["properties"].as_object();
+    let of_sweeps = of_sweeps.expect("a table").keys();
+    let of_sweeps = of_sweeps.map(|key| format!("sweep.{key}"));
+    let missing = Config::keys().into_iter().chain(of_sweeps);
     let missing: Vec<String> = missing.filter(|key| !has_row(key)).collect();
     assert!(missing.is_empty(), "{missing:?}");
 }
@@ -193,7 +196,7 @@ fn the_tables_of_keys_are_printed_from_the_comments() {
 #[test]
 fn names_of_pages_become_links() {
     assert_eq!(
-        linked("A part (docs/a-b.md#c-d). See docs/e.md."),
-        "A part ([a-b.md](a-b.md#c-d)). See [e.md](e.md)."
+        linked("A part (docs/a-b.md#c_d). See docs/e.md."),
+        "A part ([a-b.md](a-b.md#c_d)). See [e.md](e.md)."
     );
 }
