@@ -68,8 +68,8 @@ struct RawSweep {
     /// Default: none.
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     grid: Table,
-    /// Settings that change together: `[[sweep.variants]]` with a `label` and `set = { .. }`. They
-    /// multiply the grid.
+    /// Settings that change together: `[[sweep.variants]]` with a `label` and `set = { .. }`. Each
+    /// variant is combined with every cell of `grid`.
     ///
     /// Default: none.
     variants: Vec<RawVariant>,
