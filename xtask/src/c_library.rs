@@ -3,6 +3,8 @@
 use std::error::Error;
 
 use crate::board;
+use crate::parallel;
+use crate::toolchain::with_toolchains;
 
 mod archive;
 mod framework;
@@ -22,16 +24,19 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
     let host = library::host()?;
     let mut all = board::targets();
     all.push(&host);
-    let mut built = Vec::new();
-    for target in if targets.is_empty() { &all } else { targets } {
-        let library = Library::build(target, *target == host)?;
-        println!("{}", archive::of_target(&library)?.display());
-        built.push(library);
+    let (found, missing) = with_toolchains(if targets.is_empty() { &all } else { targets });
+    let libraries = parallel::map(&found, |target| {
+        let library = Library::build(target, *target == host);
+        library.map_err(|error| error.to_string())
+    });
+    let built = libraries.into_iter().collect::<Result<Vec<_>, _>>()?;
+    for library in &built {
+        println!("{}", archive::of_target(library)?.display());
     }
     for framework in &FRAMEWORKS {
         if let Some(archive) = framework.archive(&built)? {
             println!("{}", archive.display());
         }
     }
-    Ok(())
+    missing.map_or(Ok(()), |missing| Err(missing.into()))
 }

@@ -1,57 +1,84 @@
 //! `cargo xtask firmware [TARGET]...`: builds the firmware and projects of the template for some or
-//! all targets. `cargo xtask firmware --template-all` builds all combinations of the template.
+//! all targets, with `--tested` only the variants that tests run. `cargo xtask firmware
+//! --template-all` builds all combinations of the template.
 
 use std::error::Error;
 
 use crate::board;
+use crate::parallel;
 use crate::template;
-use crate::toolchain::{Variant, firmware};
+use crate::toolchain::{Variant, firmware, with_toolchains};
 
 /// The boards of `firmware-example/embassy/`, with their targets.
-const EMBASSY: [(&str, &[&str]); 2] = [
-    ("thumbv7em-none-eabihf", &["nrf52840"]),
-    ("thumbv6m-none-eabi", &["rp2040"]),
+const EMBASSY: [(&str, &[&str]); 2] = [(M4F, &["nrf52840"]), (M0, &["rp2040"])];
+
+const M0: &str = "thumbv6m-none-eabi";
+const M4F: &str = "thumbv7em-none-eabihf";
+const RV32IMAC: &str = "riscv32imac-unknown-none-elf";
+
+/// Variants for all targets, with those on which tests run them.
+const EVERYWHERE: [(Variant<'_>, &[&str]); 3] = [
+    (Variant::X25519, &[M4F, RV32IMAC]),
+    (Variant::MASKS, &[M0, M4F]),
+    (Variant::REPORTS, &[M4F]),
 ];
 
-/// Targets with a flash limit for the client with central trust only.
-const CENTRAL: [&str; 2] = ["thumbv7em-none-eabihf", "thumbv6m-none-eabi"];
+/// Variants for the targets on which tests run or measure them.
+const TESTED: [(Variant<'_>, &[&str]); 4] = [
+    (Variant::SHORT, &[M4F]),
+    (Variant::DELIVERY, &[M4F, RV32IMAC]),
+    (Variant::CENTRAL, &[M4F, M0]),
+    (Variant::QUESTIONS, &[M4F, RV32IMAC]),
+];
 
-/// Targets whose client is tested with questions.
-const QUESTIONS: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
+/// The variants to build for a target.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Variants {
+    /// Those that tests run.
+    Tested,
+    /// All of them.
+    All,
+}
 
-/// Target whose clients are tested with 16-bit models.
-const SHORT: &str = "thumbv7em-none-eabihf";
-
-/// Targets whose program that only infers is tested.
-const DELIVERY: [&str; 2] = ["thumbv7em-none-eabihf", "riscv32imac-unknown-none-elf"];
-
-pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
+/// Builds the targets in parallel, the one with the most variants first.
+///
+/// # Errors
+/// A build fails, or a toolchain is missing. The other targets are built in any case.
+pub fn run(targets: &[&str], which: Variants) -> Result<(), Box<dyn Error>> {
     let all = board::targets();
-    for target in if targets.is_empty() { &all } else { targets } {
-        firmware(target, &Variant::DEFAULT)?;
-        firmware(target, &Variant::TESTS)?;
-        firmware(target, &Variant::X25519)?;
-        firmware(target, &Variant::MASKS)?;
-        firmware(target, &Variant::REPORTS)?;
-        if target == &SHORT {
-            firmware(target, &Variant::SHORT)?;
-        }
-        if DELIVERY.contains(target) {
-            firmware(target, &Variant::DELIVERY)?;
-        }
-        if CENTRAL.contains(target) {
-            firmware(target, &Variant::CENTRAL)?;
-        }
-        if QUESTIONS.contains(target) {
-            firmware(target, &Variant::QUESTIONS)?;
-        }
-        if board::has_second_line(target) {
-            firmware(target, &Variant::ELEMENT)?;
-        }
-        for (_, board) in EMBASSY.iter().filter(|(name, _)| name == target) {
-            firmware(target, &Variant::embassy(board))?;
-        }
-        template::build::tested(target)?;
+    let (mut found, missing) = with_toolchains(if targets.is_empty() { &all } else { targets });
+    found.sort_by_key(|target| std::cmp::Reverse(variants(target, which).len()));
+    for built in parallel::map(&found, |target| build(target, which)) {
+        built?;
     }
-    Ok(())
+    missing.map_or(Ok(()), |missing| Err(missing.into()))
+}
+
+/// Builds variants of a target, and its tested projects of the template.
+fn build(target: &str, which: Variants) -> Result<(), String> {
+    let built = variants(target, which)
+        .iter()
+        .try_for_each(|variant| firmware(target, variant).map(drop));
+    let built = built.and_then(|()| template::build::tested(target));
+    built.map_err(|error| error.to_string())
+}
+
+fn variants(target: &str, which: Variants) -> Vec<Variant<'static>> {
+    let mut variants = vec![Variant::DEFAULT, Variant::TESTS];
+    for (variant, tested) in EVERYWHERE {
+        if which == Variants::All || tested.contains(&target) {
+            variants.push(variant);
+        }
+    }
+    for (variant, targets) in TESTED {
+        if targets.contains(&target) {
+            variants.push(variant);
+        }
+    }
+    if board::has_second_line(target) {
+        variants.push(Variant::ELEMENT);
+    }
+    let embassy = EMBASSY.iter().filter(|(name, _)| *name == target);
+    variants.extend(embassy.map(|(_, board)| Variant::embassy(board)));
+    variants
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask targets                the targets of all boards, one a line
 //! cargo xtask firmware [TARGET]...   builds the firmware, for all targets or some
+//! cargo xtask firmware --tested      builds the firmware that tests run
 //! cargo xtask firmware --template-all  builds projects of the template in all combinations
 //! cargo xtask qemu BOARD             runs a federation with an emulated board; with
 //!                                    `--smolfed PATH` by an installed command line
@@ -37,6 +38,7 @@ mod federation;
 mod firmware;
 mod load;
 mod mutants;
+mod parallel;
 mod qemu;
 mod structure;
 mod template;
@@ -45,8 +47,9 @@ mod toolchain;
 use board::Board;
 use toolchain::{Missing, Variant};
 
-const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | firmware --template-all | \
-                     qemu BOARD [--smolfed PATH] | bench-target [builds] | cycles BOARD [3] | \
+const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | \
+                     firmware --tested|--template-all | qemu BOARD [--smolfed PATH] | \
+                     bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
                      load [--devices N] | deb | structure | mutants [K/N]";
@@ -69,7 +72,8 @@ fn main() -> ExitCode {
             Ok(())
         }
         ["firmware", "--template-all"] => template::build::all(),
-        ["firmware", targets @ ..] => firmware::run(targets),
+        ["firmware", "--tested"] => firmware::run(&[], firmware::Variants::Tested),
+        ["firmware", targets @ ..] => firmware::run(targets, firmware::Variants::All),
         ["qemu", name] => Board::named(name).and_then(|board| qemu::run(&board, None)),
         ["qemu", name, "--smolfed", path] => {
             Board::named(name).and_then(|board| qemu::run(&board, Some(Path::new(path))))

@@ -1,8 +1,11 @@
 //! Selection of a target's toolchain, and the firmware built with it.
 
 use std::error::Error;
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
 
 /// Debian packages: a compiler, its library sources, and a linker.
 const PACKAGES: &str = "rustc-web cargo-web rust-web-src lld";
@@ -27,7 +30,7 @@ impl Error for Missing {}
 pub struct Variant<'a> {
     /// The folder of its workspace, relative to the repository root.
     pub workspace: &'a str,
-    /// The folder in `target/`.
+    /// The folder in `target/` for its programs.
     pub folder: &'static str,
     /// Overrides the profile's "s".
     pub opt_level: Option<&'static str>,
@@ -99,11 +102,11 @@ impl Variant<'_> {
         ..Self::DEFAULT
     };
 
-    /// The client that answers questions.
+    /// The clients that answer questions.
     pub const QUESTIONS: Self = Self {
         folder: "firmware-questions",
         features: &["questions"],
-        programs: &["client"],
+        programs: &["client", "integer"],
         ..Self::DEFAULT
     };
 
@@ -150,12 +153,14 @@ pub fn target_dir() -> PathBuf {
 
 /// Builds the firmware. Returns the folder of its programs.
 pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn Error>> {
-    let dir = target_dir().join(variant.folder);
     let mut command = cargo(target, "build")?;
     command
         .current_dir(root().join(variant.workspace))
         .args(["--release", "--locked", "--target", target, "--target-dir"])
-        .arg(&dir)
+        // All variants share the compiled dependencies.
+        .arg(target_dir().join("bare-metal").join(target))
+        .args(["--message-format", "json-render-diagnostics"])
+        .stdout(Stdio::piped())
         // Host flags do not apply to the board.
         .env_remove("RUSTFLAGS");
     if let Some(level) = variant.opt_level {
@@ -173,11 +178,45 @@ pub fn firmware(target: &str, variant: &Variant<'_>) -> Result<PathBuf, Box<dyn 
     if let Some(key) = variant.publisher {
         command.env("SMOLFED_PUBLISHER", key);
     }
-    let status = command.status()?;
-    if !status.success() {
+    let output = command.spawn()?.wait_with_output()?;
+    if !output.status.success() {
         return Err(format!("the firmware for {target} was not built").into());
     }
-    Ok(dir.join(target).join("release"))
+    let folder = target_dir().join(variant.folder);
+    let folder = folder.join(target).join("release");
+    fs::create_dir_all(&folder)?;
+    for program in programs(&output.stdout) {
+        fs::copy(
+            &program,
+            folder.join(program.file_name().unwrap_or_default()),
+        )?;
+    }
+    Ok(folder)
+}
+
+/// Returns the paths of the programs that cargo has built, from its messages.
+fn programs(messages: &[u8]) -> Vec<PathBuf> {
+    let messages = messages.split(|byte| *byte == b'\n');
+    let messages = messages.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
+    messages
+        .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .collect()
+}
+
+/// Returns the targets that have a toolchain, possibly after its installation. Prints which ones
+/// have none, and returns the last of them.
+pub fn with_toolchains<'a>(targets: &[&'a str]) -> (Vec<&'a str>, Option<Missing>) {
+    let (mut found, mut last) = (Vec::new(), None);
+    for target in targets {
+        match cargo(target, "build") {
+            Ok(_) => found.push(*target),
+            Err(missing) => {
+                eprintln!("xtask: {missing}");
+                last = Some(missing);
+            }
+        }
+    }
+    (found, last)
 }
 
 /// Returns `cargo build`, or another build command, with a toolchain that has the target's library
