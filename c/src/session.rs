@@ -89,6 +89,8 @@ pub(crate) fn open<K: Kind>(
     let (budget, random) = (owner.1.limits.budget, Random(config.random));
     let session = begin::<K>(session_place, owner, model, vectors, ledger, random)?;
     session.set_recipe(recipe);
+    #[cfg(feature = "questions")]
+    session.set_questions(record(config)?.questions);
     let scale =
         FeatureScale::new::<i16>(config.places.min(15)).map_err(|_| sf_status::SF_CONFIG)?;
     Ok(place.write(Device::<K> {

@@ -27,6 +27,7 @@
 //! | `exponential` | e^−x and ln by tables |
 //! | `loss` | residuals and losses of the models, predictions and probabilities |
 //! | `scores` | scores of a new sample |
+//! | `judge` | the result for a sample, for questions |
 //! | `multiplier` | products with a step size |
 //! | `step` | a step, its norm, and the projection |
 //! | `train` | local training |
@@ -34,6 +35,7 @@
 mod dot;
 mod exponential;
 mod gradient;
+mod judge;
 mod loss;
 mod multiplier;
 mod samples;
@@ -47,6 +49,7 @@ pub use crate::format::{
 };
 pub(crate) use crate::format::{is_weight, value_in_place};
 pub use gradient::{Saturations, Scratch, loss_and_gradient};
+pub use judge::{FixedPointJudge, IntegerTarget};
 pub use loss::FixedPointModel;
 pub use samples::{FixedPointSamples, FixedPointSlice};
 pub(crate) use scores::FixedPointScores;

@@ -134,6 +134,12 @@ impl FeatureScale {
     pub const fn fraction(self) -> u32 {
         self.0 as u32
     }
+
+    /// Returns the number that a feature stands for, exactly.
+    #[must_use]
+    pub fn value(self, feature: i32) -> f32 {
+        value(feature.unsigned_abs().into(), self.fraction(), feature < 0)
+    }
 }
 
 /// Format of a device's features: type and scale.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::device::Device;
+use super::questions::answers;
 use super::{assert_is_the_simulation, lines, part_of, wait};
 use crate::program::{Place, wait_until};
 
@@ -32,8 +33,8 @@ fn library() -> Option<PathBuf> {
 }
 
 /// Compiles the Linux port, both examples with it, `device-c` and `device-cpp`, and the program
-/// that prints their sensor data.
-fn compile(place: &Place, library: &Path) {
+/// that prints their sensor data. The devices link this file of the library.
+fn compile(place: &Place, library: &Path, file: &str) {
     let strict = [
         "-O1",
         "-Wall",
@@ -53,7 +54,7 @@ fn compile(place: &Place, library: &Path) {
             };
         }
         if program.starts_with("device-") {
-            command.arg(library.join("lib/libsmolfed.a"));
+            command.arg(library.join("lib").join(file));
         }
         let output = command.args(["-o", program]).output().expect("a compiler");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -77,17 +78,22 @@ struct Fleet {
 impl Fleet {
     /// Provisions a fleet, unless the library is missing.
     fn new(rounds: u32) -> Option<Self> {
+        Self::linked_with("libsmolfed.a", &format!("--set rounds={rounds}"), "")
+    }
+
+    /// Provisions a fleet with these settings and flags, linked with this file of the library.
+    fn linked_with(file: &str, settings: &str, flags: &str) -> Option<Self> {
         let library = library()?;
         let place = Place::new();
         let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = free.local_addr().expect("its address").port();
-        compile(&place, &library);
+        compile(&place, &library, file);
         let data = place.command(place.path("record")).arg("20").output();
         place.write("motion.csv", data.expect("the data of the sensors").stdout);
         let experiment = std::fs::read(Path::new(EXAMPLES).join("motion.toml"));
         place.write("motion.toml", experiment.expect("the experiment"));
-        let settings = format!("motion.toml --set rounds={rounds}");
-        let call = format!("provision {settings} --devices 0..4 --out fleet --seed 7");
+        let settings = format!("motion.toml {settings}");
+        let call = format!("provision {settings} --devices 0..4 --out fleet --seed 7 {flags}");
         place.smolfed(&call).success();
         Some(Self {
             place,
@@ -169,4 +175,29 @@ fn devices_in_c_and_coordinators_die_and_the_model_is_that_of_the_participation(
         assert!(answered.len() >= 25, "{device}: {answered:?}");
     }
     assert_is_the_simulation(place, "served");
+}
+
+/// Devices in C answer from their integers, each at most as often as its record allows.
+#[test]
+fn devices_in_c_and_cpp_answer_questions_with_the_bits_of_the_simulation() {
+    let asked = "--set rounds=4 --set questions=[{kind=\"evaluate\",every=2},\
+                 {kind=\"histogram\",feature=4,edges=[0,0.25]},{kind=\"moments\",feature=3,\
+                 bounds=[-1,1]},{kind=\"presence\"},{kind=\"confusion\"}]";
+    let Some(fleet) = Fleet::linked_with("libsmolfed_questions.a", asked, "--answers all") else {
+        return;
+    };
+    let place = &fleet.place;
+    let _devices: Vec<Device> = (0..4).map(|number| fleet.device(number)).collect();
+    let arguments = fleet.serve();
+    let outcome = wait(place.start(&arguments), &arguments).success();
+    assert_eq!(outcome.json()["arithmetic"], "integer", "{outcome}");
+    let simulated = format!("run {} --seed 7 --out simulated", fleet.settings);
+    place.smolfed(&simulated).success();
+    assert_eq!(answers(place, "served"), answers(place, "simulated"));
+    let asked = lines(&place.path("served/answers.jsonl"));
+    assert_eq!(asked.len(), 6, "{outcome}");
+    for asked in asked {
+        let answered = asked["answered"].as_array().unwrap();
+        assert!((0..4).all(|n| answered.contains(&n.into())), "{asked}");
+    }
 }

@@ -1,18 +1,18 @@
 # find_package(smolfed) defines the target smolfed::smolfed: the library and its header. The target
-# smolfed::delivery is the library for devices that only infer.
+# smolfed::questions is the library that also answers questions, and smolfed::delivery that of
+# devices that only infer.
 cmake_policy(VERSION 3.16)
 
 if(NOT TARGET smolfed::smolfed)
   get_filename_component(_smolfed_root "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-  add_library(smolfed::smolfed STATIC IMPORTED GLOBAL)
-  set_target_properties(smolfed::smolfed PROPERTIES
-    IMPORTED_LOCATION "${_smolfed_root}/lib/libsmolfed.a"
-    INTERFACE_INCLUDE_DIRECTORIES "${_smolfed_root}/include"
-    INTERFACE_LINK_LIBRARIES "@LIBRARIES@")
-  add_library(smolfed::delivery STATIC IMPORTED GLOBAL)
-  set_target_properties(smolfed::delivery PROPERTIES
-    IMPORTED_LOCATION "${_smolfed_root}/lib/libsmolfed_delivery.a"
-    INTERFACE_INCLUDE_DIRECTORIES "${_smolfed_root}/include"
-    INTERFACE_LINK_LIBRARIES "@LIBRARIES@")
+  foreach(_smolfed_build smolfed questions delivery)
+    string(REPLACE "smolfed_smolfed" "smolfed" _smolfed_name "smolfed_${_smolfed_build}")
+    add_library(smolfed::${_smolfed_build} STATIC IMPORTED GLOBAL)
+    set_target_properties(smolfed::${_smolfed_build} PROPERTIES
+      IMPORTED_LOCATION "${_smolfed_root}/lib/lib${_smolfed_name}.a"
+      INTERFACE_INCLUDE_DIRECTORIES "${_smolfed_root}/include"
+      INTERFACE_LINK_LIBRARIES "@LIBRARIES@")
+  endforeach()
   unset(_smolfed_root)
+  unset(_smolfed_name)
 endif()

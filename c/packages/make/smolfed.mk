@@ -9,4 +9,5 @@ SMOLFED_CPPFLAGS := -I$(SMOLFED_ROOT)/include
 SMOLFED_LDFLAGS := -Wl,--gc-sections
 SMOLFED_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed.a @FLAGS@
 # For devices that only infer.
+SMOLFED_QUESTIONS_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_questions.a @FLAGS@
 SMOLFED_DELIVERY_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_delivery.a @FLAGS@

@@ -427,6 +427,7 @@ impl<'a> TrainingLoop<'a> {
                     asked,
                     task: experiment.task(),
                     model: self.global.published(),
+                    format: experiment.method.properties().arithmetic.feature_format(),
                     training: experiment.training_in(round),
                     root: &self.root,
                     round,

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::library::Library;
+use super::library::{Library, OTHERS};
 use super::machine::Machine;
 use crate::toolchain::{root, target_dir};
 
@@ -42,10 +42,11 @@ pub const LICENCES: [(&str, &str); 2] = [
 /// Header of the file SIZES.
 pub const SIZES: &str = "\
 Bytes that the library adds to a program: a client that opens a device, adds samples, passes
-bytes, trains and predicts, compiled with -Os and linked with --gc-sections. A client that only
-infers opens a device, passes bytes and predicts. Its library, libsmolfed_delivery.a, is in the
-archives for single targets. The memory of the device is extra: sf_memory_bytes, sf_infer_bytes.
-The text contains code and constants.
+bytes, trains and predicts, compiled with -Os and linked with --gc-sections. A client that answers
+questions is the same program. A client that only infers opens a device, passes bytes and predicts.
+Their libraries, libsmolfed_questions.a and libsmolfed_delivery.a, are in the archives for single
+targets. The memory of the device is extra: sf_memory_bytes, sf_infer_bytes. The text contains code
+and constants.
 
 ";
 
@@ -60,7 +61,9 @@ pub fn of_target(library: &Library) -> Result<PathBuf, Box<dyn Error>> {
         content.copy(&root().join(from), to)?;
     }
     content.copy(&library.path, "lib/libsmolfed.a")?;
-    content.copy(&library.delivery, "lib/libsmolfed_delivery.a")?;
+    for ((name, _), path) in OTHERS.iter().zip(&library.others) {
+        content.copy(path, &format!("lib/{name}"))?;
+    }
     content.write("SIZES", &format!("{SIZES}{}", library.sizes))?;
     for file in [
         "CMakeLists.txt",

@@ -12,12 +12,18 @@ use crate::toolchain::{cargo, root, target_dir};
 /// The profile of the library, and its folder in `target/`.
 const PROFILE: &str = "firmware";
 
+/// Further libraries of a target: a file, and a feature besides the default ones.
+pub const OTHERS: [(&str, &str); 2] = [
+    ("libsmolfed_delivery.a", "delivery"),
+    ("libsmolfed_questions.a", "questions"),
+];
+
 /// A built library.
 pub struct Library {
     pub target: String,
     pub path: PathBuf,
-    /// The library with the feature `delivery`, for devices that only infer.
-    pub delivery: PathBuf,
+    /// The libraries of [`OTHERS`], in the same order.
+    pub others: Vec<PathBuf>,
     /// Report of their sizes.
     pub sizes: String,
 }
@@ -28,40 +34,43 @@ impl Library {
     /// # Errors
     /// A missing toolchain, or a library that does not compile or link.
     pub fn build(target: &str, is_host: bool) -> Result<Self, Box<dyn Error>> {
-        let delivery = compile(target, is_host, "libsmolfed_delivery.a", &["delivery"])?;
-        let path = compile(target, is_host, "libsmolfed.a", &[])?;
+        let others = OTHERS.map(|(name, feature)| compile(target, is_host, name, Some(feature)));
+        let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let path = compile(target, is_host, "libsmolfed.a", None)?;
         Ok(Self {
             target: target.to_owned(),
-            sizes: sizes::report(target, &path, &delivery)?,
+            sizes: sizes::report(target, &path, &others)?,
             path,
-            delivery,
+            others,
         })
     }
 }
 
-/// Compiles a library with more features than the default ones, and returns its path.
+/// Compiles a library, possibly with a feature besides the default ones, and returns its path.
 fn compile(
     target: &str,
     is_host: bool,
     name: &str,
-    features: &[&str],
+    feature: Option<&str>,
 ) -> Result<PathBuf, Box<dyn Error>> {
     let mut command = cargo(target, "rustc")?;
     command
         .current_dir(root())
         .args(["--locked", "--package", "smolfed-c", "--profile", PROFILE])
         .args(["--crate-type", "staticlib", "--target", target])
+        // Targets are built in parallel, and a build locks its folder.
         .arg("--target-dir")
-        .arg(target_dir())
+        .arg(target_dir().join("bare-metal").join(target))
         // Host flags do not apply to a board.
         .env_remove("RUSTFLAGS");
     let bare_metal = (!is_host).then_some("bare-metal");
-    let features: Vec<&str> = features.iter().copied().chain(bare_metal).collect();
+    let features: Vec<&str> = feature.into_iter().chain(bare_metal).collect();
     command.args(["--features", &features.join(",")]);
     if !command.status()?.success() {
         return Err(format!("the library for {target} was not built").into());
     }
-    let folder = target_dir().join(target).join(PROFILE);
+    let folder = target_dir().join("bare-metal").join(target);
+    let folder = folder.join(target).join(PROFILE);
     let path = folder.join(name);
     fs::copy(folder.join("libsmolfed_c.a"), &path)?;
     strip(target, &path)?;

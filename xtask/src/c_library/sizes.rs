@@ -3,26 +3,40 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::machine::Machine;
 use crate::elf::Sizes;
 use crate::toolchain::root;
 
-/// The clients: with integer features and with `float`, and those that only infer.
-const CLIENTS: [(&str, bool, &[&str]); 4] = [
-    ("int8_t", false, &[]),
-    ("float", false, &["-DFLOAT"]),
-    ("int8_t, infers", true, &["-DINFER"]),
-    ("float, infers", true, &["-DFLOAT", "-DINFER"]),
+/// The clients, each with its name, the file of its library if it is not the main one, and flags.
+const CLIENTS: [(&str, Option<&str>, &[&str]); 6] = [
+    ("int8_t", None, &[]),
+    ("float", None, &["-DFLOAT"]),
+    ("int8_t, answers", Some("libsmolfed_questions.a"), &[]),
+    (
+        "float, answers",
+        Some("libsmolfed_questions.a"),
+        &["-DFLOAT"],
+    ),
+    (
+        "int8_t, infers",
+        Some("libsmolfed_delivery.a"),
+        &["-DINFER"],
+    ),
+    (
+        "float, infers",
+        Some("libsmolfed_delivery.a"),
+        &["-DFLOAT", "-DINFER"],
+    ),
 ];
 
-/// Reports the sizes of the two libraries, or why they were not measured.
+/// Reports the sizes of the libraries, or why they were not measured.
 ///
 /// # Errors
 /// A client does not compile or link.
-pub fn report(target: &str, library: &Path, delivery: &Path) -> Result<String, Box<dyn Error>> {
+pub fn report(target: &str, library: &Path, others: &[PathBuf]) -> Result<String, Box<dyn Error>> {
     let Some(machine) = Machine::of(target) else {
         return Ok(format!(
             "{target}: not measured here, no compiler is known\n"
@@ -47,9 +61,9 @@ pub fn report(target: &str, library: &Path, delivery: &Path) -> Result<String, B
         "data",
         "bss"
     );
-    for (features, infers, flags) in CLIENTS {
-        let library = if infers { delivery } else { library };
-        let sizes = measure(&machine, library, flags)?;
+    for (features, file, flags) in CLIENTS {
+        let other = file.and_then(|file| others.iter().find(|path| path.ends_with(file)));
+        let sizes = measure(&machine, other.map_or(library, PathBuf::as_path), flags)?;
         let code = sizes.text + sizes.rodata;
         let (data, bss) = (sizes.data, sizes.bss);
         writeln!(text, "{features:<16}{code:>8}{data:>8}{bss:>8}")?;

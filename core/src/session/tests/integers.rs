@@ -34,11 +34,24 @@ fn round(asked: Invitation, weight: impl Fn(usize) -> i32) -> Coordinator {
 
 /// [`round`] with pieces of up to `most` samples.
 fn round_in_pieces(asked: Invitation, weight: impl Fn(usize) -> i32, most: usize) -> Coordinator {
+    round_of(asked, weight, most, |_| {})
+}
+
+type Board = Session<'static, FixedPoint<Model, i8>, Ram, Stream>;
+
+/// [`round_in_pieces`] of a device that `set` has changed.
+fn round_of(
+    asked: Invitation,
+    weight: impl Fn(usize) -> i32,
+    most: usize,
+    set: impl Fn(&mut Board),
+) -> Coordinator {
     let nonces = stream(Purpose::Initialisation, 0);
     let memory = memory(PARAMETERS, 10, 6 + FEATURES);
     let model = FixedPoint::<Model, i8>::new(Softmax::new(Const, Const), scale());
     let session = Session::new(identity(), policy(), model, memory, ledger(), nonces);
     let mut board = session.unwrap();
+    set(&mut board);
     let words = (0..PARAMETERS).map(|i| f32::from_bits(weight(i).cast_unsigned()));
     let mut other = Coordinator::new(chain(), 1, asked, words.collect());
     let (features, targets) = data();
@@ -93,6 +106,72 @@ fn a_device_sends_what_integers_give() {
     asked().grid.quantize_into(&update, &mut integers).unwrap();
     let integers: Vec<i64> = integers.into_iter().map(i64::from).collect();
     assert_eq!(other.integers, integers);
+}
+
+/// A device answers from the integers that it trains on.
+#[cfg(feature = "questions")]
+#[test]
+fn a_device_answers_from_its_integers() {
+    use crate::{
+        fixed_point::FixedPointJudge,
+        question::{Bins, Dimensions, Edges, Features, Kinds, Question, Sample},
+        session::QuestionPolicy,
+        wire::message::Request,
+    };
+
+    let policy = QuestionPolicy {
+        kinds: Kinds::ALL,
+        max_answers: 1,
+        ..QuestionPolicy::NONE
+    };
+    let of = &Dimensions {
+        features: FEATURES,
+        classes: 6,
+    };
+    let edges = Edges::new(&[-0.5, 0.25, 0.5]).unwrap();
+    let (features, targets) = data();
+    let weights: Vec<i32> = (0..PARAMETERS).map(weight).collect();
+    let judge = FixedPointJudge {
+        model: &Model::new(Const, Const),
+        scale: scale(),
+        weights: &weights,
+    };
+    for question in [
+        Question::Evaluate { bound: 2.0 },
+        Question::Confusion,
+        Question::Histogram(Bins::Feature(2, edges)),
+        Question::Moments(Features::new(1, 3, -1.0, 1.0).unwrap()),
+        Question::Presence(Bins::Classes),
+        Question::Count,
+    ] {
+        let asked = Invitation {
+            grid: Grid::new(ClipNorm::new(1.0).unwrap(), 20).unwrap(),
+            request: Some(Request::Question(question)),
+            ..asked()
+        };
+        let mut vector = vec![0.0; question.length(of)];
+        for (row, target) in features.chunks(FEATURES).zip(&targets) {
+            let row: Vec<i32> = (row.iter())
+                .map(|x| round_feature::<i8>(*x, scale()).0.into())
+                .collect();
+            let judged = judge.judge::<i8>(&row, *target, &mut [0; 6]).unwrap();
+            let sample = Sample {
+                features: |at: usize| row[at] as f32 / 64.0,
+                target: (*target).into(),
+                judged: Some(judged),
+            };
+            question.add(of, &sample, &mut vector);
+        }
+        question.finish(of, targets.len() as u32, &mut vector);
+        crate::clip_l2(&mut vector, 1.0).unwrap();
+        let mut integers = vec![0; vector.len()];
+        asked.grid.quantize_into(&vector, &mut integers).unwrap();
+        let integers: Vec<i64> = integers.into_iter().map(i64::from).collect();
+        for most in [1, usize::MAX] {
+            let other = round_of(asked, weight, most, |board| board.set_questions(policy));
+            assert_eq!(other.integers, integers, "{question:?}");
+        }
+    }
 }
 
 #[test]

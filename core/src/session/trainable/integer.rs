@@ -1,16 +1,21 @@
 //! Models of labelled samples that train in integers ([`crate::fixed_point`]).
 //!
-//! Nothing here calculates with floating point. The session's float memory holds integers until
-//! training has ended, and then the update as `f32`, which is exact.
+//! Training does not calculate with floating point, but answers to questions do. The session's
+//! float memory holds integers until training has ended, and then the update as `f32`, which is
+//! exact.
 
 use core::marker::PhantomData;
 
+#[cfg(feature = "questions")]
+use super::answer::{Case, Examiner, answer};
 use super::{Course, Learned, LocalRound, Trainable};
+#[cfg(feature = "questions")]
+use crate::{fixed_point::FixedPointJudge, question::Judged};
 use crate::{
     fixed_point::{
         Feature, FeatureFormat, FeatureScale, FixedPointDescent, FixedPointLocal, FixedPointModel,
-        FixedPointSamples, FixedPointScores, FixedPointTally, FixedPointWork, is_weight,
-        value_in_place,
+        FixedPointSamples, FixedPointScores, FixedPointTally, FixedPointWork, IntegerTarget,
+        is_weight, value_in_place,
     },
     model::{ModelError, ModelKind},
     predict::{Predictor, has_length},
@@ -21,31 +26,6 @@ use crate::{
 };
 #[cfg(feature = "short")]
 use crate::{format::WEIGHT_FRACTION, wire::message::ModelGrid};
-
-/// A target of samples that training in integers can use.
-pub trait IntegerTarget: Copy {
-    /// The target as an integer.
-    type Integer: Copy + Default;
-
-    /// Rounds the target.
-    fn to_integer(self) -> Self::Integer;
-}
-
-impl IntegerTarget for u16 {
-    type Integer = Self;
-
-    fn to_integer(self) -> Self {
-        self
-    }
-}
-
-impl IntegerTarget for f32 {
-    type Integer = i32;
-
-    fn to_integer(self) -> i32 {
-        crate::fixed_point::round_target(self).0
-    }
-}
 
 /// A linear, logistic or softmax model that trains in integers, on features of type `X`.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +55,8 @@ where
     type Parts = ();
     type Descent = Reported<FixedPointDescent, FixedPointTally>;
     const HAS_REQUESTS: bool = false;
+    #[cfg(feature = "questions")]
+    const ANSWERS: bool = true;
 
     #[inline(always)]
     fn shape(&self) -> Option<ModelShape> {
@@ -118,6 +100,8 @@ where
     fn accepts(&self, invitation: &Invitation, _: &Policy, _: &Memory<'_>) -> Result<(), Decline> {
         match (&invitation.request, &invitation.gradient_smoothing) {
             (None, None) => Ok(()),
+            #[cfg(feature = "questions")]
+            (Some(crate::wire::message::Request::Question(_)), None) => Ok(()),
             (Some(_), _) => Err(Decline::Shape),
             (_, Some(_)) => Err(Decline::Settings),
         }
@@ -162,6 +146,10 @@ where
     where
         S: Samples<Target = M::Target>,
     {
+        #[cfg(feature = "questions")]
+        if let Some(question) = round.invitation.question() {
+            return answer(self, samples, question, round, &mut course.words, most);
+        }
         let LocalRound {
             streams,
             invitation,
@@ -215,6 +203,53 @@ where
         let report = finished.map_err(|_| Decline::Diverged)?;
         work.update.iter_mut().for_each(value_in_place);
         Ok(Learned::Update(report))
+    }
+}
+
+/// The scores of a sample come first in the scratch memory, and its features after them.
+#[cfg(feature = "questions")]
+impl<M, X, S> Examiner<S> for FixedPoint<M, X>
+where
+    M: FixedPointModel<Target: IntegerTarget<Integer = M::FixedPointTarget>>,
+    X: Feature,
+    S: Samples<Target = M::Target>,
+{
+    #[inline(always)]
+    fn read(&self, case: &mut Case<'_, S>) -> Result<(), Decline> {
+        let (_, row) = self.split(case.scratch).ok_or(Decline::Diverged)?;
+        case.samples.read_integers::<X>(case.index, self.scale, row);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn judge(&self, case: &mut Case<'_, S>) -> Result<Judged, Decline> {
+        let (scores, row) = self.split(case.scratch).ok_or(Decline::Diverged)?;
+        let judge = FixedPointJudge {
+            model: &self.model,
+            scale: self.scale,
+            weights: integers(case.global),
+        };
+        let judged = judge.judge::<X>(row, case.samples.target(case.index), scores);
+        judged.map_err(|_| Decline::Diverged)
+    }
+
+    #[inline(always)]
+    fn feature(&self, case: &Case<'_, S>, at: usize) -> f32 {
+        let row = integers(case.scratch).get(self.model.output_count()..);
+        let row = row.and_then(|row| row.get(..self.model.feature_count()));
+        let feature = row.and_then(|row| row.get(at));
+        feature.map_or(f32::NAN, |x| self.scale.value(*x))
+    }
+}
+
+#[cfg(feature = "questions")]
+impl<M: FixedPointModel, X: Feature> FixedPoint<M, X> {
+    /// Splits scratch memory into the scores and the features of a sample.
+    #[inline(always)]
+    fn split<'a>(&self, scratch: &'a mut [f32]) -> Option<(&'a mut [i32], &'a mut [i32])> {
+        let (scores, row) =
+            integers_mut(scratch).split_at_mut_checked(self.model.output_count())?;
+        Some((scores, row.get_mut(..self.model.feature_count())?))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Models of labelled samples.
 
 #[cfg(feature = "questions")]
-use super::answer::answer;
+use super::answer::{Case, Examiner, answer};
 use super::{Course, Learned, LocalRound, Trainable};
+#[cfg(feature = "questions")]
+use crate::question::Judged;
 use crate::{
     model::{Model, Parametric},
     personal::{PersonalRequest, PersonalRound, Steps},
@@ -165,4 +167,26 @@ fn personal<M: Model, S: Samples<Target = M::Target>>(
     let report =
         report.write(|report| round.finish(&steps, cursor, course.before, *report, work))?;
     Ok(Learned::Update(report))
+}
+
+#[cfg(feature = "questions")]
+impl<M: Model, S: Samples<Target = M::Target>> Examiner<S> for M {
+    #[inline(always)]
+    fn judge(&self, case: &mut Case<'_, S>) -> Result<Judged, Decline> {
+        let (samples, index) = (case.samples, case.index);
+        let scores = case.local.get_mut(..self.output_count());
+        let scores = scores.unwrap_or_default();
+        let scored = self.scores(case.global, samples.features(index), case.scratch, scores);
+        scored.map_err(|_| Decline::Diverged)?;
+        let target = samples.target(index);
+        let predicted = self.predict(scores);
+        let loss = self.loss_in_place(scores, target);
+        Ok(Judged::new(target.into(), predicted.into(), loss))
+    }
+
+    #[inline(always)]
+    fn feature(&self, case: &Case<'_, S>, at: usize) -> f32 {
+        let features = case.samples.features(case.index);
+        features.get(at).copied().unwrap_or(f32::NAN)
+    }
 }

@@ -15,8 +15,8 @@ mod bins {
     pub(super) const FEATURE: u8 = 2;
 }
 
-/// All fields of a question in wire order.
-#[derive(Default)]
+/// All fields of a question in wire order, numbers as their bits.
+#[derive(Default, PartialEq, Eq)]
 struct Fields {
     kind: u8,
     bins: u8,
@@ -24,9 +24,9 @@ struct Fields {
     feature: u16,
     feature_count: u16,
     /// Bound of the loss, or lower bound of the features.
-    bound: f32,
-    upper: f32,
-    edges: [f32; MAX_EDGES],
+    bound: u32,
+    upper: u32,
+    edges: [u32; MAX_EDGES],
 }
 
 impl Fields {
@@ -36,11 +36,12 @@ impl Fields {
             ..Self::default()
         };
         match question {
-            Question::Evaluate { bound } => fields.bound = *bound,
+            Question::Evaluate { bound } => fields.bound = bound.to_bits(),
             Question::Confusion | Question::Count => {}
             Question::Moments(features) => {
                 (fields.feature, fields.feature_count) = (features.first(), features.count());
-                (fields.bound, fields.upper) = features.bounds();
+                let (lower, upper) = features.bounds();
+                (fields.bound, fields.upper) = (lower.to_bits(), upper.to_bits());
             }
             Question::Histogram(of) | Question::Presence(of) => {
                 let edges = match of {
@@ -57,7 +58,7 @@ impl Fields {
                 // At most 16.
                 fields.edge_count = edges.as_slice().len() as u8;
                 for (place, edge) in fields.edges.iter_mut().zip(edges.as_slice()) {
-                    *place = *edge;
+                    *place = edge.to_bits();
                 }
             }
         }
@@ -66,12 +67,16 @@ impl Fields {
 
     fn question(&self) -> Option<Question> {
         Some(match self.kind {
-            1 => Question::Evaluate { bound: self.bound },
+            1 => {
+                let bound = f32::from_bits(self.bound);
+                Question::Evaluate { bound }
+            }
             2 => Question::Confusion,
             3 => Question::Histogram(self.bins()?),
             4 => {
                 let (first, count) = (self.feature, self.feature_count);
-                Question::Moments(Features::new(first, count, self.bound, self.upper).ok()?)
+                let [lower, upper] = [self.bound, self.upper].map(f32::from_bits);
+                Question::Moments(Features::new(first, count, lower, upper).ok()?)
             }
             5 => Question::Presence(self.bins()?),
             6 => Question::Count,
@@ -83,7 +88,8 @@ impl Fields {
         if self.bins == bins::CLASSES {
             return Some(Bins::Classes);
         }
-        let edges = Edges::new(self.edges.get(..self.edge_count.into())?).ok()?;
+        let edges = self.edges.map(f32::from_bits);
+        let edges = Edges::new(edges.get(..self.edge_count.into())?).ok()?;
         match self.bins {
             bins::TARGET => Some(Bins::Target(edges)),
             bins::FEATURE => Some(Bins::Feature(self.feature, edges)),
@@ -92,7 +98,7 @@ impl Fields {
     }
 }
 
-/// Reads a question. `None` if it is invalid, or if its bytes differ from the output of [`write`].
+/// Reads a question. `None` if it is invalid, or if it has fields that its kind does not use.
 #[inline(never)]
 pub(super) fn read(bytes: &[u8; QUESTION_BYTES]) -> Option<Question> {
     let reader = &mut Reader(bytes);
@@ -102,17 +108,15 @@ pub(super) fn read(bytes: &[u8; QUESTION_BYTES]) -> Option<Question> {
         edge_count: reader.u8()?,
         feature: reader.u16()?,
         feature_count: reader.u16()?,
-        bound: reader.f32()?,
-        upper: reader.f32()?,
+        bound: reader.u32()?,
+        upper: reader.u32()?,
         ..Fields::default()
     };
     for edge in &mut fields.edges {
-        *edge = reader.f32()?;
+        *edge = reader.u32()?;
     }
     let question = fields.question()?;
-    let mut again = [0; QUESTION_BYTES];
-    write(&question, &mut Writer::new(&mut again));
-    (again == *bytes).then_some(question)
+    (Fields::of(&question) == fields).then_some(question)
 }
 
 pub(super) fn write(question: &Question, writer: &mut Writer<'_>) {
@@ -123,9 +127,9 @@ pub(super) fn write(question: &Question, writer: &mut Writer<'_>) {
         .u8(fields.edge_count)
         .u16(fields.feature)
         .u16(fields.feature_count)
-        .f32(fields.bound)
-        .f32(fields.upper);
+        .u32(fields.bound)
+        .u32(fields.upper);
     for edge in fields.edges {
-        writer.f32(edge);
+        writer.u32(edge);
     }
 }

@@ -503,12 +503,6 @@ pub const RULES: &[Rule] = &[
     rule(
         RealDevices,
         Questions,
-        "devices that train in integers have no code for answers: use \"f32\"",
-    )
-    .with(Integer),
-    rule(
-        RealDevices,
-        Questions,
         "real devices answer about a model that all of them share: ask in a simulation",
     )
     .with(PersonalModels),

@@ -1,5 +1,9 @@
 //! The answers of simulated devices, and their sum.
 
+use smolfed_core::fixed_point::{
+    Feature, FeatureFormat, FeatureScale, FixedPointJudge, FixedPointModel, IntegerTarget,
+    round_weight,
+};
 use smolfed_core::model::{Model, ModelError};
 use smolfed_core::question::{Judged, Sample, Target};
 use smolfed_core::samples::Samples;
@@ -9,7 +13,8 @@ use smolfed_simd::{Kernels, Rows};
 use super::asked::Inquiry;
 use crate::on_samples;
 use crate::tables::question::AskedSamples;
-use smolfed_data::dataset::{DatasetView, DeviceBuffer};
+use crate::task::{Task, rows};
+use smolfed_data::dataset::{DatasetView, DeviceBuffer, SampleTarget};
 use smolfed_data::federation::Federation;
 use smolfed_release::masked::{Asked, DeviceMasks};
 use smolfed_release::uploads::on_all_threads;
@@ -107,7 +112,69 @@ fn vector_of(
     view: DatasetView<'_>,
     vector: &mut [f32],
 ) -> Result<(), ModelError> {
-    on_samples!(inquiry.task, view, (model, rows) => add_all(inquiry, model, rows, vector))
+    match inquiry.format {
+        None => {
+            on_samples!(inquiry.task, view, (model, rows) => add_all(inquiry, model, rows, vector))
+        }
+        Some(format) if format.is_wide() => in_integers::<i16>(inquiry, format, &view, vector),
+        Some(format) => in_integers::<i8>(inquiry, format, &view, vector),
+    }
+}
+
+/// Adds all samples of a device that stores features as integers of type `X`.
+fn in_integers<X: Feature>(
+    inquiry: &Inquiry<'_>,
+    format: FeatureFormat,
+    view: &DatasetView<'_>,
+    vector: &mut [f32],
+) -> Result<(), ModelError> {
+    let scale = format.scale();
+    match inquiry.task {
+        Task::Linear(model) => add_integers::<X, _>(inquiry, scale, model, view, vector),
+        Task::Logistic(model) => add_integers::<X, _>(inquiry, scale, model, view, vector),
+        Task::Softmax(model) => add_integers::<X, _>(inquiry, scale, model, view, vector),
+        // The configuration refuses these before a run.
+        Task::Encoder(_) | Task::Sequential(_) => Ok(()),
+    }
+}
+
+fn add_integers<X, M>(
+    inquiry: &Inquiry<'_>,
+    scale: FeatureScale,
+    model: &M,
+    view: &DatasetView<'_>,
+    vector: &mut [f32],
+) -> Result<(), ModelError>
+where
+    X: Feature,
+    M: FixedPointModel<Target: SampleTarget + IntegerTarget<Integer = M::FixedPointTarget>>,
+{
+    let (question, of) = (&inquiry.asked.question, &inquiry.asked.dimensions);
+    let rows = rows(model, view);
+    let weights: Vec<i32> = inquiry.model.iter().map(|w| round_weight(*w).0).collect();
+    let judge = FixedPointJudge {
+        model,
+        scale,
+        weights: &weights,
+    };
+    let mut features = vec![0; model.feature_count()];
+    let mut scores = vec![0; model.output_count()];
+    for index in 0..rows.len() {
+        rows.read_integers::<X>(index, scale, &mut features);
+        let target = rows.target(index);
+        let judged = match question.needs_model() {
+            true => Some(judge.judge::<X>(&features, target, &mut scores)?),
+            false => None,
+        };
+        let sample = Sample {
+            features: |at: usize| features.get(at).map_or(f32::NAN, |x| scale.value(*x)),
+            target: target.into(),
+            judged,
+        };
+        question.add(of, &sample, vector);
+    }
+    question.finish(of, rows.len() as u32, vector);
+    Ok(())
 }
 
 /// Adds all samples of a device.

@@ -1,5 +1,6 @@
 //! A question in a run.
 
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::question::{Dimensions, MomentScales, PresenceScales, Question};
 use smolfed_core::stream::Root;
 use smolfed_core::train::LocalTraining;
@@ -49,6 +50,8 @@ pub struct Inquiry<'a> {
     pub task: &'a Task,
     /// Its parameters, which are public.
     pub model: &'a [f32],
+    /// Format of features on devices that calculate in integers.
+    pub format: Option<FeatureFormat>,
     /// Settings of local training, which every invitation to real devices contains.
     pub training: LocalTraining,
     /// The root of all random streams.

@@ -94,6 +94,7 @@ fn simulate(
         asked,
         task: experiment.task(),
         model: &model,
+        format: None,
         training: experiment.training(),
         root: &root,
         round: 0,

@@ -6,6 +6,7 @@ use smolfed_core::wire::message::{Invitation, PackedInvitation, Request};
 
 use super::{Fleet, invitation};
 use crate::exchange::{ExchangeOutcome, Offer};
+use smolfed_engine::arithmetic::words;
 use smolfed_engine::question::Inquiry;
 use smolfed_engine::question::answers::answer_here;
 use smolfed_engine::source::contract::{CohortSum, SourceError};
@@ -34,9 +35,14 @@ impl Fleet<'_> {
         };
         let is_real = |device: &u32| self.fleet.has(*device);
         let simulated: Vec<u32> = cohort.iter().copied().filter(|x| !is_real(x)).collect();
-        let model = inquiry.model.to_vec();
+        let mut model = inquiry.model.to_vec();
+        let short = self.recent.offer(inquiry.number, &model);
+        if invitation.shape.integer.is_some() {
+            words(&mut model);
+        }
+        let covered = model.clone();
         let offer = Offer {
-            short: self.recent.offer(inquiry.number, &model),
+            short,
             ..Offer::new(inquiry.number, invitation, model)
         };
         let asked = inquiry.asked.release.masking.map(|_| Asked {
@@ -45,7 +51,7 @@ impl Fleet<'_> {
                 .bytes()
                 .as_slice()
                 .to_vec(),
-            model: inquiry.model.to_vec(),
+            model: covered,
         });
         let (answers, (mut sum, outcomes)) = self.fleet.round(offer, cohort, || {
             // Nothing masks these local answers.
