@@ -90,7 +90,7 @@ pub(crate) fn open<K: Kind>(
     let session = begin::<K>(session_place, owner, model, vectors, ledger, random)?;
     session.set_recipe(recipe);
     #[cfg(feature = "questions")]
-    session.set_questions(record(config)?.questions);
+    session.set_questions(questions(config)?);
     let scale =
         FeatureScale::new::<i16>(config.places.min(15)).map_err(|_| sf_status::SF_CONFIG)?;
     Ok(place.write(Device::<K> {
@@ -147,6 +147,15 @@ fn owner(config: &sf_config) -> Result<(Identity<Secrets>, Policy), sf_status> {
     let record = record(config);
     let record = record.as_ref().map_err(|status| *status)?;
     Ok((record.identity.clone(), record.policy))
+}
+
+/// The questions that the device answers.
+#[cfg(feature = "questions")]
+#[inline(never)]
+fn questions(config: &sf_config) -> Result<smolfed_core::session::QuestionPolicy, sf_status> {
+    let record = record(config);
+    let record = record.as_ref().map_err(|status| *status)?;
+    Ok(record.questions)
 }
 
 /// The recipe of the features. A record with a recipe has the same one.

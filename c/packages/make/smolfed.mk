@@ -8,6 +8,7 @@ SMOLFED_MACHINE := @MACHINE@
 SMOLFED_CPPFLAGS := -I$(SMOLFED_ROOT)/include
 SMOLFED_LDFLAGS := -Wl,--gc-sections
 SMOLFED_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed.a @FLAGS@
-# For devices that only infer.
+# For devices that also answer questions.
 SMOLFED_QUESTIONS_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_questions.a @FLAGS@
+# For devices that only infer.
 SMOLFED_DELIVERY_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_delivery.a @FLAGS@

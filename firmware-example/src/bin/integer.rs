@@ -1,4 +1,5 @@
-//! `client` in integer arithmetic. The program has no floating point (`tests/boards/integers.rs`).
+//! `client` in integer arithmetic. Without the feature `questions`, the program has no floating
+//! point (`tests/boards/integers.rs`).
 //! It is for boards without a floating-point unit, where training is 35 times as fast.
 #![no_std]
 #![no_main]

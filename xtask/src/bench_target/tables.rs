@@ -57,7 +57,7 @@ const OPERATIONS: [Operation; 27] = [
     difference(
         &["integer-gradient-of-two"],
         &["integer-gradient"],
-        "the same, for each further sample of a batch",
+        "the same, of a further sample of a batch",
     ),
     difference(
         &["step-3"],
