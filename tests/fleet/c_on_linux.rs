@@ -183,7 +183,8 @@ fn devices_in_c_and_cpp_answer_questions_with_the_bits_of_the_simulation() {
     let asked = "--set rounds=4 --set questions=[{kind=\"evaluate\",every=2},\
                  {kind=\"histogram\",feature=4,edges=[0,0.25]},{kind=\"moments\",feature=3,\
                  bounds=[-1,1]},{kind=\"presence\"},{kind=\"confusion\"}]";
-    let Some(fleet) = Fleet::linked_with("libsmolfed_questions.a", asked, "--answers all") else {
+    let flags = "--answers all --max-answers 20 --budget 20";
+    let Some(fleet) = Fleet::linked_with("libsmolfed_questions.a", asked, flags) else {
         return;
     };
     let place = &fleet.place;
@@ -194,10 +195,24 @@ fn devices_in_c_and_cpp_answer_questions_with_the_bits_of_the_simulation() {
     let simulated = format!("run {} --seed 7 --out simulated", fleet.settings);
     place.smolfed(&simulated).success();
     assert_eq!(answers(place, "served"), answers(place, "simulated"));
-    let asked = lines(&place.path("served/answers.jsonl"));
-    assert_eq!(asked.len(), 6, "{outcome}");
-    for asked in asked {
-        let answered = asked["answered"].as_array().unwrap();
-        assert!((0..4).all(|n| answered.contains(&n.into())), "{asked}");
+    // The same devices answer about the model that they have trained.
+    place.write(
+        "question.toml",
+        "[cohort]\nsampling = \"full\"\n[privacy]\nepsilon = 6.0\n\
+         [[questions]]\nkind = \"evaluate\"\n",
+    );
+    let ask = format!(
+        "ask question.toml --run served --keys fleet/keys.toml --listen tcp:127.0.0.1:{} \
+         --simulated 16 --seed 7 --timeout 20s --out asked --json",
+        fleet.port
+    );
+    wait(place.start(&ask), &ask).success();
+    for (out, count) in [("served", 6), ("asked", 1)] {
+        let asked = lines(&place.path(out).join("answers.jsonl"));
+        assert_eq!(asked.len(), count, "{out}");
+        for asked in asked {
+            let answered = asked["answered"].as_array().unwrap();
+            assert!((0..4).all(|n| answered.contains(&n.into())), "{asked}");
+        }
     }
 }

@@ -24,9 +24,13 @@ struct Asked {
 /// Builds `ask`.
 pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentError> {
     let task = setup.task()?;
-    let supervised = Supervised::new(setup, task, Effort::Epochs(1))?.without_alone();
+    let effort = Effort::Epochs(1);
+    // Devices do not train, but those that train in integers also answer from integers.
+    let arithmetic = setup.arithmetic(&task, effort, false)?;
+    let supervised = Supervised::new(setup, task, effort)?.without_alone();
     let properties = MethodProperties {
         timing: Timing::Never,
+        arithmetic,
         ..MethodProperties::new(task)
     };
     Ok(Box::new(Asked {

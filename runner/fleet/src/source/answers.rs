@@ -87,12 +87,14 @@ impl Fleet<'_> {
     }
 
     /// Returns the invitation to answer a question. `None` if it cannot be sent. It describes local
-    /// training as in a round, and devices ignore that.
+    /// training as in a round, which devices ignore, but of one epoch, because devices decline more
+    /// epochs than their limit.
     fn question(&self, inquiry: &Inquiry<'_>) -> Option<Invitation> {
         let (training, release) = (&inquiry.training, &inquiry.asked.release);
         let request = Some(Request::Question(inquiry.asked.question));
         let invitation = invitation::training(self.terms.shape, training, release, request)?;
         Some(Invitation {
+            epochs: 1,
             gradient_smoothing: None,
             bit: None,
             ..invitation
