@@ -1,10 +1,11 @@
 //! Repository checks beyond the compiler's: no import cycle between files or sibling modules, no
-//! long line, no dead link or citation, no page missing from the book.
+//! long line or table cell, no dead link or citation, no page missing from the book.
 
 use std::error::Error;
 use std::path::Path;
 
 mod body;
+mod cells;
 mod citations;
 mod finding;
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     let mut findings = imports::cycles(&repository.root, &crates);
     findings.extend(siblings::cycles(&repository.root, &crates));
     findings.extend(lines::check(&repository)?);
+    findings.extend(cells::check(&repository)?);
     findings.extend(links::check(&repository, &pages));
     findings.extend(citations::check(&repository, &pages)?);
     for finding in &findings {
