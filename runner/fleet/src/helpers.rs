@@ -49,10 +49,10 @@ const MAX_LOST: u32 = 3;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum WhenMissing {
-    /// Waits for the helper, and begins no round until then.
+    /// Waits, and begins no round until the helper can be reached.
     #[default]
     Wait,
-    /// Ends the run, even after a lost round. `--resume` continues it.
+    /// Ends the run if a helper is unreachable or a round is lost. `--resume` continues it.
     Stop,
 }
 

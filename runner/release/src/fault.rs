@@ -121,13 +121,13 @@ pub enum Fault {
     AnswerEntryWithoutNoise,
     /// The answer of one device is added twice (questions).
     AnswersTwice,
-    /// Answers have the noise of the updates of the round before (questions).
+    /// Answers have the noise of the previous round's updates (questions).
     AnswerNoiseOfRound,
     /// Answers are not charged (questions).
     AnswerNeverCharged,
     /// Answers with twice the claimed norm are accepted (questions).
     AnswerTooLong,
-    /// The cohort of the round before is asked (questions).
+    /// The previous round's cohort is asked (questions).
     AnswerCohortOfRound,
     /// No noise in the round of this number.
     #[value(skip)]

@@ -22,7 +22,7 @@ use smolfed_release::statement::PrivacyStatement;
 /// The command trains nothing.
 ///
 /// By default, devices are simulated. With --keys, the command also asks the real devices of a
-/// fleet. `smolfed serve --resume` continues it if it was stopped.
+/// fleet. If the command was stopped, `smolfed serve --resume` continues it.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_args(of_a_fleet),

@@ -37,8 +37,8 @@ use sources::{SourceName, SourceTests};
 ///
 /// Canary devices, each with the largest update that clipping allows, take part in the rounds of a
 /// run (sampling, clipping, grid, sum, noise, average). Only local training is left out. An
-/// attacker who sees every average identifies the canaries that took part. A lower bound above the
-/// claimed epsilon reveals a bug.
+/// attacker who sees every average tries to identify the canaries that took part. A lower bound
+/// above the claimed epsilon reveals a bug.
 ///
 /// Direct tests check each part of the mechanism: the noise of every round and block of
 /// coordinates, the influence of one device, the cohorts, the charges. The exit code is 1 if a test

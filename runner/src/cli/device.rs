@@ -48,8 +48,8 @@ const OTHER_FILES: u64 = 64;
 /// overwrites the key in its record, because the ledger then holds the key.
 ///
 /// Methods with personal models store the model next to the ledger, as the safetensors file
-/// device-K.personal. The file device-K.held contains an update that is not yet sent, so that the
-/// device can send it after a restart.
+/// device-K.personal. The file device-K.held contains an update that has not been sent yet, so that
+/// the device can send it after a restart.
 ///
 /// With a folder written by `smolfed provision` instead of a record, all devices in the folder run
 /// in one process, for tests, demonstrations and measurements. They store unsent updates in files
@@ -135,8 +135,9 @@ pub(super) struct Args {
     label: Option<String>,
     /// Begin every session with an X25519 handshake, and open none without it.
     ///
-    /// Nobody who records the connection now and later obtains both sides' keys can decrypt it. The
-    /// coordinator must support the handshake, which costs each side a fraction of a millisecond.
+    /// Someone who records the connection cannot decrypt it, even after obtaining both sides' keys
+    /// later. The coordinator must support the handshake, which costs each side a fraction of a
+    /// millisecond.
     #[arg(long)]
     x25519: bool,
     #[command(flatten)]

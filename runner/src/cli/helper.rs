@@ -24,9 +24,9 @@ use smolfed_fleet::watch::{HttpServer, HttpSettings};
 /// own noise. It must belong to a different party than the coordinator and run on another machine:
 /// anyone with the files of both can read every update.
 ///
-/// The helper refuses device lists that are too short or name non-participants, and a second
-/// question in a round. FILE.ledger records its answers and must not be lost. The helper runs until
-/// SIGTERM or Ctrl-C, and can be restarted at any time. See docs/masked.md.
+/// The helper refuses device lists that are too short or name non-participants. It also refuses a
+/// second request in a round. FILE.ledger records its answers and must not be lost. The helper runs
+/// until SIGTERM or Ctrl-C, and can be restarted at any time. See docs/masked.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed helper helper-0.toml --listen tcp:0.0.0.0:7100

@@ -50,8 +50,8 @@ pub(super) struct ArithmeticArgs {
     ///
     /// The command uses the first 1,000 rows. The file contains the model's features, which are
     /// found by name in a CSV file. The rows must be public, because no epsilon covers the ranges.
-    /// By default, the ranges follow from the bounds of the features, which reads no data but is
-    /// coarser.
+    /// By default, the ranges are derived from the bounds of the features. This reads no data but
+    /// is coarser.
     #[arg(long, value_name = "FILE")]
     calibrate: Option<PathBuf>,
 }

@@ -26,7 +26,7 @@ pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(86_400);
 pub(super) struct Operation {
     /// Wait at most this long for the round in progress to end after SIGTERM or Ctrl-C.
     ///
-    /// Devices that have not answered by then are missing in the round. No round is burned.
+    /// Devices that have not answered by then count as missing from the round, which completes.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "30s")]
     grace: Duration,
     #[command(flatten)]

@@ -38,7 +38,7 @@ pub(super) use output::{Files, Output};
 ///
 /// Each device gets a record to write to its flash. A record contains the device's number, its key,
 /// the secret root of its random streams, and its limits. By default, the limits allow the
-/// experiment's number of rounds, and its epochs in each. Under local trust, they require at least
+/// experiment's number of rounds and of epochs per round. Under local trust, they require at least
 /// the experiment's noise. With correlated noise, the participations and their separation are those
 /// on which the experiment's ε relies. A device answers questions only with --answers, and each
 /// answer is a participation.

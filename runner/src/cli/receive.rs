@@ -32,7 +32,7 @@ const OTHER_FILES: u64 = 64;
 /// A device fetches the version that `smolfed deliver` offers it, verifies the publisher's
 /// signature, and keeps this and the previous version in device-K.models next to its record. It
 /// needs no ledger, and takes part in no round. With a folder of records, all its devices run in
-/// one process. It runs until Ctrl-C.
+/// one process. The command runs until Ctrl-C.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed receive --provision shop/device-0.bin --publisher models/publisher.pub \\
@@ -49,7 +49,7 @@ pub(super) struct Args {
     /// Accept models that match this preprocessing.json of a run.
     #[arg(long, value_name = "FILE")]
     preprocessing: PathBuf,
-    /// Accept files with this publisher's signature: 64 hexadecimal digits, or a file with them.
+    /// Accept files signed by this publisher. KEY is 64 hexadecimal digits, or a file with them.
     #[arg(long, value_name = "KEY", value_parser = public_key)]
     publisher: PublisherKey,
     /// Connect to the service at this address, for example tcp:10.0.0.1:7200.

@@ -73,7 +73,7 @@ pub(super) struct Args {
     /// Print one JSON document to standard output and nothing else.
     #[arg(long)]
     json: bool,
-    /// Print the whole privacy statement, and the metrics of each round to standard error.
+    /// Print the whole privacy statement, and print the metrics of each round to standard error.
     #[arg(short, long, conflicts_with = "quiet")]
     verbose: bool,
     /// Print only warnings and errors.

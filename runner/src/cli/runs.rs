@@ -15,9 +15,9 @@ use smolfed_report::runs::{OutputFile, selection, write_new};
 
 /// List the runs in a folder, compare some of them, or export them to other programs.
 ///
-/// Without a command, prints one line per run directory at or below DIR, the most recently written
-/// last. A sweep takes one line. A damaged run directory is listed with the reason. See
-/// docs/runs.md.
+/// Without a subcommand, it prints one line per run directory at or below DIR, the most recently
+/// written last. A sweep takes one line. A damaged run directory is listed with a description of
+/// the damage. See docs/runs.md.
 #[derive(Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

@@ -41,7 +41,7 @@ In sweep.toml, after the keys of an experiment (see `smolfed run --help`):
 
 For an ablation with one change per row:
   [sweep]
-  cumulative = true                 # a variant keeps what those above it set
+  cumulative = true                 # each variant keeps the settings of those above it
   [[sweep.variants]]
   label = "as in the file"
   [[sweep.variants]]

@@ -86,13 +86,13 @@ stored_keys! {
         ///
         /// Default: `"natural"` with natural devices, otherwise `"iid"`.
         partition: PartitionName,
-        /// N, the number of devices that get rows. Not for `"natural"` and `"rows"`.
+        /// N, the number of devices that get rows. Refused with `"natural"` and `"rows"`.
         ///
         /// Default: required. 1000 for synthetic data.
         devices: u32,
         /// Samples of each device, for `"iid"` and `"dirichlet"`.
         ///
-        /// Default: as many as there are. 50 for synthetic data.
+        /// Default: as many as the data allow. 50 for synthetic data.
         samples_per_device: u32,
         /// Shards of each device, for `"shards"`.
         ///
@@ -102,11 +102,11 @@ stored_keys! {
         ///
         /// Default: 0.5.
         alpha: f64,
-        /// Fewest samples of a device, for `"dirichlet"` and texts.
+        /// Minimum number of samples of a device, for `"dirichlet"` and texts.
         ///
         /// Default: 1.
         min_samples: u32,
-        /// Rows that a share holds out: `"random"`, or the `"last"` of each device.
+        /// Which rows a share holds out: `"random"`, or the `"last"` of each device.
         ///
         /// Default: `"random"`, and `"last"` for texts.
         hold_out: HoldOutOrder,
@@ -116,7 +116,7 @@ stored_keys! {
         /// Default: 0.
         #[schemars(with = "Option<f64>")]
         validation: HoldOut,
-        /// Test samples, like `validation`. Without effect if the source has a test part.
+        /// Test samples, given like `validation`. It has no effect if the source has a test part.
         ///
         /// Default: 0.2. 2000 for synthetic data.
         #[schemars(with = "Option<f64>")]
@@ -152,7 +152,7 @@ stored_keys! {
         ///
         /// Default: 0 and the maximum of the format, if it has one.
         bounds: Bounds,
-        /// Largest length of a sample. Longer ones are shortened
+        /// Largest Euclidean norm of a sample. A sample with a larger norm is scaled down to it
         /// (docs/features.md#samples-of-bounded-length).
         norm_bound: f64,
         /// Scaling of the targets of a regression: `"none"`, `"standardise"` or constants.
@@ -174,7 +174,7 @@ stored_keys! {
         ///
         /// Default: required.
         label_path: PathBuf,
-        /// The array of natural devices.
+        /// The array with the natural device of each sample.
         device_path: PathBuf,
         /// The file with the features of the test part.
         test_path: PathBuf,
@@ -192,11 +192,11 @@ stored_keys! {
         ///
         /// Default: the labels that occur. 10 for synthetic data.
         classes: ClassList,
-        /// Rows with other labels: `"error"`, or `"drop"` to ignore them.
+        /// The treatment of rows with other labels: `"error"`, or `"drop"` to ignore them.
         ///
         /// Default: `"error"`.
         unknown_labels: UnknownLabels,
-        /// Whether `classes`, which a program read from rows, were public before
+        /// Whether `classes` were public, although a program read them from rows
         /// (docs/data-preparation.md#what-is-read-from-private-rows).
         classes_are_public: bool,
     }
@@ -220,19 +220,20 @@ stored_keys! {
         /// Lengths of the axes of a sample, such as `[28, 28]`. Images require it.
         axes: Vec<usize>,
         maximum: f32,
-        /// Rows of a window, or the table `[data.window]` (docs/windows.md#features-of-windows).
+        /// Number of rows in a window, or the table `[data.window]`
+        /// (docs/windows.md#features-of-windows).
         ///
         /// Default: none. 64 for synthetic windows.
         window: WindowKey,
-        /// Uses only one row in this number of rows of a window.
+        /// Keeps every n-th row of a window.
         ///
         /// Default: 1.
         every: u32,
-        /// The categories of columns with names: one feature of 0 or 1 for each
+        /// The categories of each categorical column. Each category becomes a feature of 0 or 1
         /// (docs/tables.md#tables-csv-json-lines-parquet-arff).
         categories: BTreeMap<String, Vec<ClassName>>,
-        /// Whether `categories`, `times` and `ignore`, which a program chose by reading rows, were
-        /// public before (docs/data-preparation.md#what-is-read-from-private-rows).
+        /// Whether `categories`, `times` and `ignore` were public, although a program chose them by
+        /// reading rows (docs/data-preparation.md#what-is-read-from-private-rows).
         categories_are_public: bool,
         /// The parts of dates and times that become features: `"hour"`, `"weekday"`, `"day"`.
         times: BTreeMap<String, Vec<TimePart>>,
@@ -265,13 +266,13 @@ stored_keys! {
         /// Default: required.
         text_column: String,
         device_column: String,
-        /// The columns that together name a device of texts.
+        /// For texts, the columns that together identify a device.
         device_columns: Vec<String>,
-        /// Characters of a sample.
+        /// Number of characters in a sample.
         ///
         /// Default: 80. 20 for synthetic texts.
         length: u32,
-        /// Characters from one sample to the next.
+        /// Number of characters from the start of one sample to the start of the next.
         ///
         /// Default: `length`.
         stride: u32,
@@ -279,7 +280,8 @@ stored_keys! {
         ///
         /// Default: 80 characters.
         alphabet: String,
-        /// Characters outside the alphabet: `"error"`, or `"replace"` by an additional symbol.
+        /// The treatment of characters outside the alphabet: `"error"`, or `"replace"` to use an
+        /// additional symbol.
         ///
         /// Default: `"error"`.
         unknown_characters: UnknownCharacters,
@@ -324,11 +326,12 @@ keys!(SyntheticKeys {
     ///
     /// Default: 0.2, and 1 for `"readings"`.
     drift: f64,
-    /// Standard deviation of the first phase of synthetic `"windows"`, in radians.
+    /// Standard deviation of the initial phase of synthetic `"windows"`, in radians.
     ///
     /// Default: 0.5.
     jitter: f64,
-    /// Standard deviation of the noise of synthetic data, and a share of characters for `"text"`.
+    /// Standard deviation of the noise of synthetic data. For `"text"`, the share of characters
+    /// that are replaced at random.
     ///
     /// Default: 0.1.
     noise: f64,

@@ -11,10 +11,10 @@ use smolfed_fleet::keys::stored::{Stored, real_path};
 
 /// Add the devices of another keys file, written by a second `smolfed provision`.
 ///
-/// The command adds all devices or none. It refuses a number that has a key, a key in use by
-/// another device, or a revoked key. A revoked device's number may get a new key. New numbers take
-/// part in the next run. Add them between runs: an unfinished run cannot be resumed with more
-/// devices.
+/// The command adds all devices or none. It refuses a key that is revoked or in use by another
+/// device, and a number that already has a key. A revoked device's number may get a new key. New
+/// numbers take part in the next run. Add them between runs: an unfinished run cannot be resumed
+/// with more devices.
 ///
 /// With masked updates, each helper adds its file from that provisioning, or from `smolfed keys
 /// rotate`, to its existing file. If a device already has a mask key there, the new key replaces

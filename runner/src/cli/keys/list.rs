@@ -11,7 +11,7 @@ use smolfed_fleet::keys::file::KeyDigest;
 use smolfed_fleet::keys::lock::Holder;
 use smolfed_fleet::keys::stored::{Stored, real_path};
 
-/// List the devices with keys and the revoked keys, without showing any key.
+/// List the revoked keys and the devices that have keys, without showing any key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys list --keys fleet/keys.toml

@@ -15,7 +15,8 @@ use smolfed_fleet::keys::edit;
 /// with a secure element gets new secrets for it.
 ///
 /// The new ledger counts participations from 0. Earlier participations still count against the
-/// device's data, so set `--budget` to the remaining number, unless it has other data.
+/// device's data, so set `--budget` to the remaining number, unless the device now has different
+/// data.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys rotate 17 experiment.toml --keys fleet/keys.toml --out device-17

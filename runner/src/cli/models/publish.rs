@@ -38,7 +38,7 @@ pub(super) struct Args {
     share: Option<f64>,
     /// Store the parameters in 16 bits, with N binary places: multiples of 2^-N below 2^(15-N).
     ///
-    /// This halves the file. The default is 32 bits.
+    /// This halves the size of the file. The default is 32 bits.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=15))]
     places: Option<u8>,
     /// Publish the model for devices that predict in this arithmetic.

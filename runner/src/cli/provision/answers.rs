@@ -19,7 +19,7 @@ pub(in crate::cli) struct AnswerArgs {
     /// flag, `smolfed provision` allows none, and `smolfed device` follows its record.
     #[arg(long, value_name = "KIND,..", value_delimiter = ',', value_parser = kinds)]
     answers: Vec<Kinds>,
-    /// Allow at most N answers of a device in its lifetime.
+    /// Allow at most N answers from a device in its lifetime.
     ///
     /// By default, `smolfed provision` allows as many as the experiment asks for. `smolfed device`
     /// has no default.
@@ -32,7 +32,7 @@ pub(in crate::cli) struct AnswerArgs {
     max_answers: Option<u32>,
     /// Require a noise multiplier of at least Z for a device's own noise on an answer.
     ///
-    /// By default, `smolfed provision` takes Z from the experiment's questions under local trust.
+    /// Under local trust, `smolfed provision` takes Z from the experiment's questions by default.
     /// Otherwise, Z is the minimum for updates, or none if the coordinator adds the noise.
     #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
     min_answer_noise: Option<NoiseMultiplier>,

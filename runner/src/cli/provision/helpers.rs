@@ -27,7 +27,7 @@ pub(in crate::cli) struct HelperArgs {
     /// Each helper can require more.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     min_cohort: Option<u32>,
-    /// Let each helper answer at most N rounds [default: the experiment's].
+    /// Let each helper answer in at most N rounds [default: the experiment's].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     helper_rounds: Option<u32>,
 }

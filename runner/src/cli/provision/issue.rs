@@ -41,8 +41,8 @@ pub(in crate::cli) struct DeviceArgs {
     raw: bool,
     /// Allow each device at most N participations in its lifetime.
     ///
-    /// By default, N is the number of rounds and answers of the experiment or, with correlated
-    /// noise, the participations of the experiment.
+    /// By default, N is the experiment's number of rounds plus its number of answers or, with
+    /// correlated noise, its number of participations.
     #[arg(
         long,
         value_name = "N",
@@ -50,11 +50,11 @@ pub(in crate::cli) struct DeviceArgs {
         value_parser = clap::value_parser!(u32).range(1..)
     )]
     budget: Option<u32>,
-    /// Keep a device's participations at least N of the fleet's round numbers apart.
+    /// Keep a device's participations at least N rounds of the fleet apart.
     ///
-    /// With 1, the device may take part in every round, and with 342, in at most one of any 342.
-    /// The default is 1 or, with correlated noise, the experiment's separation, which is also the
-    /// minimum.
+    /// With 1, the device may take part in every round, and with 342, in at most one of any 342
+    /// consecutive rounds. The default is 1 or, with correlated noise, the experiment's separation,
+    /// which is also the minimum.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     separation: Option<u32>,
     /// Accept rounds up to N rounds ahead of the device's ledger.

@@ -99,8 +99,8 @@ pub(in crate::cli) struct FleetArgs {
     pub(in crate::cli) devices: Vec<Address>,
     /// Accept connections from devices at this address, for example tcp:0.0.0.0:7000 (repeatable).
     ///
-    /// The address is tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, udp:HOST:PORT[/SIZE] in packets, or
-    /// mqtt:HOST:PORT[/PREFIX] on a broker.
+    /// The address is tcp:HOST:PORT, tls:HOST:PORT, unix:PATH, udp:HOST:PORT[/SIZE] in packets of
+    /// SIZE bytes, or mqtt:HOST:PORT[/PREFIX] on a broker.
     #[arg(long, value_name = "ADDRESS")]
     pub(in crate::cli) listen: Vec<Address>,
     #[command(flatten)]
@@ -121,8 +121,8 @@ pub(in crate::cli) struct FleetArgs {
     /// Begin a round only if at least N devices are connected.
     ///
     /// Devices that were connected within `--away-after` count as well. Devices with a revoked key
-    /// do not count. Cohorts are still drawn from all devices. The default is half the number of
-    /// devices with keys expected in a cohort.
+    /// do not count. Cohorts are still drawn from all devices. The default is half the expected
+    /// number of devices with keys in a cohort.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(in crate::cli) min_devices: Option<u32>,
     /// Count a disconnected device towards `--min-devices` for this long [default: the time-out].
@@ -187,8 +187,8 @@ pub(in crate::cli) struct TrainingArgs {
     pub(super) helper_missing: Option<WhenMissing>,
     /// Wait at least this long between the beginnings of two rounds, for example 2m.
     ///
-    /// A device that restarts in this time misses no round. The time does not apply to windows,
-    /// which have their own times. By default, the next round begins as soon as one ends.
+    /// A device that restarts within this time misses no round. The interval does not apply to time
+    /// windows, which set their own. By default, the next round begins as soon as one ends.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) round_interval: Option<Duration>,
     /// End a round when this share of its cohort has answered, for example 0.8.
