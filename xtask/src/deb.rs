@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::toolchain::{root, target_dir};
+use crate::toolchain::{plain_cargo, root, target_dir};
 
 /// Shells, with the file name of a program's completions in each.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -22,7 +22,7 @@ const COMPLETIONS: [(&str, &str); 3] = [
 pub fn run() -> Result<(), Box<dyn Error>> {
     let release = target_dir().join("release");
     let program = release.join("smolfed");
-    succeed(Command::new("cargo").args([
+    succeed(plain_cargo().args([
         "build",
         "--release",
         "--locked",
@@ -37,7 +37,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     for (shell, name) in COMPLETIONS {
         write_completions(&program, shell, &folder.join(name))?;
     }
-    succeed(Command::new("cargo").args(["deb", "--no-build", "--locked", "--package", "smolfed"]))
+    succeed(plain_cargo().args(["deb", "--no-build", "--locked", "--package", "smolfed"]))
 }
 
 fn write_completions(program: &Path, shell: &str, path: &Path) -> Result<(), Box<dyn Error>> {

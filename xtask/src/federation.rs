@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use crate::board::Board;
-use crate::toolchain::root;
+use crate::toolchain::{plain_cargo, root};
 
 /// Simulated devices of the built-in experiment: the board is number 0 of 100.
 pub const SIMULATED: &str = "99";
@@ -130,8 +130,7 @@ impl Drop for Running {
 
 /// Builds the program, with a cargo feature if needed, and returns its path.
 pub fn smolfed(feature: Option<&str>) -> Result<PathBuf, Box<dyn Error>> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
+    let mut command = plain_cargo();
     command
         .current_dir(root())
         .args(["build", "--release", "--locked", "-p", "smolfed"]);

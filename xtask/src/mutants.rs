@@ -8,9 +8,8 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use crate::toolchain::root;
+use crate::toolchain::{plain_cargo, root};
 
 /// The page that explains survivors.
 const PAGE: &str = "docs/privacy-testing.md";
@@ -78,9 +77,7 @@ const PARTS: [Part; 4] = [
 /// Tests all mutants, or one shard of them, and fails if one survives without an explanation on the
 /// page.
 pub fn run(shard: Option<&str>) -> Result<(), Box<dyn Error>> {
-    let installed = Command::new("cargo")
-        .args(["mutants", "--version"])
-        .output()?;
+    let installed = plain_cargo().args(["mutants", "--version"]).output()?;
     if !installed.status.success() {
         return Err("cargo-mutants is missing: cargo install --locked cargo-mutants".into());
     }
@@ -129,7 +126,7 @@ impl Part {
     ) -> Result<Vec<String>, Box<dyn Error>> {
         let output = folder.join(self.package).join(step);
         std::fs::create_dir_all(&output)?;
-        let status = Command::new("cargo")
+        let status = plain_cargo()
             .args(["mutants", "--package", self.package])
             .args(self.tests.iter().flat_map(|name| ["--test-package", name]))
             // `./test` checks that the unchanged code passes.

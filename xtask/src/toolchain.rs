@@ -219,11 +219,24 @@ pub fn with_toolchains<'a>(targets: &[&'a str]) -> (Vec<&'a str>, Option<Missing
     (found, last)
 }
 
+/// Returns cargo without the variables that `cargo run` sets for this program. Build scripts that
+/// read them would run again, and cargo would compile their crates twice.
+pub fn plain_cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
+}
+
 /// Returns `cargo build`, or another build command, with a toolchain that has the target's library
 /// or can build it.
 pub fn cargo(target: &str, subcommand: &str) -> Result<Command, Missing> {
     if installed(target) || added(target) {
-        let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        let mut command = plain_cargo();
         command.arg(subcommand);
         return Ok(command);
     }

@@ -2,11 +2,12 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 
 use serde_json::Value;
 
 use super::repository::Repository;
+use crate::toolchain::plain_cargo;
 
 /// Returns the root files of all targets of all workspaces of the repository.
 ///
@@ -37,7 +38,7 @@ pub fn of(repository: &Repository) -> Result<Vec<PathBuf>, Box<dyn Error>> {
 }
 
 fn ask(manifest: &Path) -> std::io::Result<Child> {
-    Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
+    plain_cargo()
         .args([
             "metadata",
             "--no-deps",

@@ -3,12 +3,11 @@
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Instant;
 
 use super::{choices, make};
 use crate::federation::succeed;
-use crate::toolchain::{Variant, firmware, root, target_dir};
+use crate::toolchain::{Variant, firmware, plain_cargo, root, target_dir};
 
 /// Boards that `cargo xtask firmware` builds, with sensor kind and arithmetic: a real board, and
 /// the board used in tests.
@@ -85,7 +84,7 @@ fn with_lock(folder: &Path, given: &[&str]) -> Result<(), Box<dyn Error>> {
     make(folder, given)?;
     let lock = root().join("firmware-example/embassy/Cargo.lock");
     fs::copy(lock, folder.join("Cargo.lock"))?;
-    let mut update = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut update = plain_cargo();
     update
         .current_dir(folder)
         .args(["update", "--workspace", "--quiet"]);
