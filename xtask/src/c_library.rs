@@ -10,6 +10,7 @@ mod archive;
 mod framework;
 mod library;
 mod machine;
+mod notices;
 mod sizes;
 
 use framework::FRAMEWORKS;
@@ -30,11 +31,12 @@ pub fn run(targets: &[&str]) -> Result<(), Box<dyn Error>> {
         library.map_err(|error| error.to_string())
     });
     let built = libraries.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let notices = notices::third_party()?;
     for library in &built {
-        println!("{}", archive::of_target(library)?.display());
+        println!("{}", archive::of_target(library, &notices)?.display());
     }
     for framework in &FRAMEWORKS {
-        if let Some(archive) = framework.archive(&built)? {
+        if let Some(archive) = framework.archive(&built, &notices)? {
             println!("{}", archive.display());
         }
     }

@@ -273,6 +273,14 @@ fn archives_have_sizes() -> Option<()> {
         for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "smolfed.mk"] {
             assert!(folder.join(name).exists(), "{target}: {name}");
         }
+        let notices = std::fs::read_to_string(folder.join("THIRD-PARTY")).expect("notices");
+        for name in [
+            "=== libm v",
+            "=== ed25519-dalek v",
+            "Permission is hereby granted",
+        ] {
+            assert!(notices.contains(name), "{target}: {name}");
+        }
         let header = std::fs::read(folder.join("include/smolfed.h")).expect("a header");
         let own = std::fs::read(file("include/smolfed.h")).expect("a header");
         assert!(header == own, "{target}: cargo xtask c-library");

@@ -39,6 +39,9 @@ pub const LICENCES: [(&str, &str); 2] = [
     ("LICENSE-APACHE", "LICENSE-APACHE"),
 ];
 
+/// The file with the licences of other authors' crates.
+pub const NOTICES: &str = "THIRD-PARTY";
+
 /// Header of the file SIZES.
 pub const SIZES: &str = "\
 Bytes that the library adds to a program: a client that opens a device, adds samples, passes
@@ -54,7 +57,7 @@ and constants.
 ///
 /// # Errors
 /// A file cannot be copied, or `tar` fails.
-pub fn of_target(library: &Library) -> Result<PathBuf, Box<dyn Error>> {
+pub fn of_target(library: &Library, notices: &str) -> Result<PathBuf, Box<dyn Error>> {
     let target = &library.target;
     let content = Content::new(&format!("smolfed-c-{}-{target}", version()))?;
     for (from, to) in FILES {
@@ -65,6 +68,7 @@ pub fn of_target(library: &Library) -> Result<PathBuf, Box<dyn Error>> {
         content.copy(path, &format!("lib/{name}"))?;
     }
     content.write("SIZES", &format!("{SIZES}{}", library.sizes))?;
+    content.write(NOTICES, notices)?;
     for file in [
         "CMakeLists.txt",
         "examples/minimal/CMakeLists.txt",

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 
-use super::archive::{Content, LICENCES, SIZES, version};
+use super::archive::{Content, LICENCES, NOTICES, SIZES, version};
 use super::library::Library;
 use crate::toolchain::root;
 
@@ -96,7 +96,11 @@ impl Framework {
     ///
     /// # Errors
     /// A file cannot be copied, or `tar` fails.
-    pub fn archive(&self, built: &[Library]) -> Result<Option<PathBuf>, Box<dyn Error>> {
+    pub fn archive(
+        &self,
+        built: &[Library],
+        notices: &str,
+    ) -> Result<Option<PathBuf>, Box<dyn Error>> {
         let of = |target: &str| built.iter().find(|library| library.target == target);
         let mut targets: Vec<&str> = self.libraries.iter().map(|&(target, _)| target).collect();
         targets.sort_unstable();
@@ -132,6 +136,7 @@ impl Framework {
         });
         let sizes = format!("{SIZES}{}", sizes.collect::<String>());
         content.write(&format!("{}/SIZES", self.inside), &sizes)?;
+        content.write(&format!("{}/{NOTICES}", self.inside), notices)?;
         content.pack().map(Some)
     }
 }
