@@ -45,8 +45,8 @@ use crate::launch::Launch;
 
 pub use error::CliError;
 
-/// Differentially private federated learning, simulated on a desktop with the code that
-/// microcontrollers run.
+/// Differentially private federated learning for microcontrollers, in simulations and with real
+/// fleets.
 ///
 /// Without a command, smolfed compares four variants on the built-in digits at equal epsilon:
 /// without denoising, with Laplacian smoothing, with automatic denoising, and on gradients instead

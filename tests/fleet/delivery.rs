@@ -16,7 +16,8 @@ fn commands() -> Vec<String> {
     let (page, _) = PAGE.split_once("## Firmware").expect("a heading");
     let lines = page.lines().filter(|line| line.starts_with("smolfed "));
     let commands: Vec<String> = lines
-        .map(|line| line.replace("smolfed ", "").replace('\'', ""))
+        .map(|line| line.trim_end_matches(" &").replace("smolfed ", ""))
+        .map(|line| line.replace('\'', ""))
         .collect();
     assert_eq!(commands.len(), 12, "{commands:?}");
     commands

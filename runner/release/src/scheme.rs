@@ -13,14 +13,14 @@ use smolfed_accounting::Sampling;
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingScheme {
-    /// A cohort of fixed size, drawn without replacement and accounted under replace-one.
+    /// A cohort of fixed size, drawn without replacement. The adjacency is replace-one.
     #[default]
     Uniform,
-    /// Each device independently with the same probability, accounted under add-remove.
+    /// Each device independently with the same probability. The adjacency is add-remove.
     Poisson,
-    /// All devices in every round, accounted under add-remove.
+    /// All devices in every round. The adjacency is add-remove.
     Full,
-    /// Devices take part when they are available: no amplification, accounted under add-remove.
+    /// Devices take part when they are available: no amplification. The adjacency is add-remove.
     Unsampled,
     /// Every device in every b-th round, b the separation of correlated noise: experiments only,
     /// accounted as unsampled.
@@ -36,7 +36,7 @@ pub enum SamplingScheme {
     #[value(skip)]
     Buffered,
     /// With correlated noise: the population is split into --separation parts, which take turns.
-    /// Each device of the current part is drawn independently, accounted under add-remove.
+    /// Each device of the current part is drawn independently. The adjacency is add-remove.
     BlockCyclic,
 }
 

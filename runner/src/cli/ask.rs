@@ -22,7 +22,8 @@ use smolfed_release::statement::PrivacyStatement;
 /// The command trains nothing.
 ///
 /// By default, devices are simulated. With --keys, the command also asks the real devices of a
-/// fleet. If the command was stopped, `smolfed serve --resume` continues it.
+/// fleet. If the command is stopped, `smolfed run --resume` continues it, or with --keys `smolfed
+/// serve --resume`.
 #[derive(Debug, clap::Args)]
 #[command(
     mut_args(of_a_fleet),

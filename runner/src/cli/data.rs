@@ -44,8 +44,9 @@ enum DataCommand {
     Inspect(subject::Args),
     /// Print the features of an experiment as source code for firmware, in Rust or in C.
     ///
-    /// With this recipe, firmware computes features of windows or images bit-identical to the
-    /// simulation's. The Rust output is a file for a project based on `firmware-example/template/`.
+    /// With this recipe, the features that firmware computes from windows or images are
+    /// bit-identical to the simulation's. The Rust output is a file for a project based on
+    /// `firmware-example/template/`.
     #[command(after_help = "Examples:\n  \
         smolfed data recipe experiment.toml --rust > src/recipe/windows-integer.rs\n  \
         smolfed data recipe experiment.toml --c > recipe.h")]

@@ -47,8 +47,8 @@ pub(super) fn run() -> Result<(), CliError> {
     )?;
     writeln!(
         out,
-        "  epsilon       DP-Fed    DP-Fed-LS         auto    gradients   gain by smoothing     \
-         by auto  by gradients"
+        "{:58}difference from DP-Fed\n  epsilon {:>11} {:>11} {:>11} {:>11}   {:>11} {:>11} {:>11}",
+        "", "DP-Fed", "DP-Fed-LS", "auto", "gradients", "DP-Fed-LS", "auto", "gradients"
     )?;
     let mut words = String::new();
     for epsilon in EPSILONS {
@@ -73,7 +73,7 @@ pub(super) fn run() -> Result<(), CliError> {
         };
         writeln!(
             out,
-            "  {epsilon:>7} {:>12} {:>12} {:>12} {:>12} {:>19} {:>11} {:>13}",
+            "  {epsilon:>7} {:>11} {:>11} {:>11} {:>11}   {:>11} {:>11} {:>11}",
             spread(&plain),
             spread(&smooth),
             spread(&auto),
@@ -89,8 +89,8 @@ pub(super) fn run() -> Result<(), CliError> {
     }
     writeln!(
         out,
-        "\nGains are paired by seed. Smoothing improves the accuracy where noise dominates and\n\
-         reduces it elsewhere. Automatic denoising judges by itself, from released numbers.\n\
+        "\nDifferences are paired by seed. Smoothing improves the accuracy where noise dominates\n\
+         and reduces it elsewhere. Automatic denoising judges by itself, from released numbers.\n\
          Gradients are a fixed function of each image, which costs no privacy.\n\
          The privacy statement of the last row:\n"
     )?;

@@ -43,9 +43,10 @@ const OTHER_FILES: u64 = 64;
 /// the connection is lost. It answers the questions that its record allows, or those of --answers
 /// instead.
 ///
-/// The ledger of the device records the rounds it took part in. Never lose it or restore it from a
-/// backup, since the device could then reuse random streams. At its first start, the device
-/// overwrites the key in its record, because the ledger then holds the key.
+/// The ledger of the device records the rounds it took part in. Never restore it from a backup,
+/// since the device could then reuse random streams. If it is lost, provision the device again. At
+/// its first start, the device overwrites the key in its record, because the ledger then holds the
+/// key.
 ///
 /// Methods with personal models store the model next to the ledger, as the safetensors file
 /// device-K.personal. The file device-K.held contains an update that has not been sent yet, so that

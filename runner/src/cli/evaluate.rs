@@ -34,7 +34,8 @@ pub(super) struct Args {
     model: ModelArgs,
     #[command(flatten)]
     rows: RowArgs,
-    /// Predict this column of a CSV file [default: the column from training].
+    /// Read the known classes or values from this column of a CSV file [default: the column from
+    /// training].
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
     /// Read the labels (or, for NumPy, values) of IDX or NumPy data from this file.

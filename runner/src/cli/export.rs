@@ -11,9 +11,10 @@ use smolfed_report::inference::integers::Integers;
 
 /// Export the model of a run, with its preprocessing, for programs in other languages.
 ///
-/// Each format takes features as they are in the data, with NaN for missing values, and returns
-/// classes with probabilities, values in their own unit, or the representation of an encoder. See
-/// docs/inference.md and, for microcontrollers, docs/board-export.md.
+/// A C header or an ONNX graph takes features as they are in the data, with NaN for missing values,
+/// and returns classes with probabilities, values in their own unit, or the representation of an
+/// encoder. NumPy arrays and Rust tables are for your own code. See docs/inference.md and, for
+/// microcontrollers, docs/board-export.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed export runs/watch --format c-header --out model.h
@@ -37,7 +38,7 @@ pub(super) struct Args {
 /// Format of an exported model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Format {
-    /// C99 header without dependencies, for microcontrollers.
+    /// C99 header that needs only the standard library, for microcontrollers.
     CHeader,
     /// Graph for ONNX runtimes, with operator set 13.
     Onnx,

@@ -17,15 +17,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Carry bytes between boards and a coordinator that they cannot reach directly.
 ///
-/// The boards are on serial lines of this machine, and the coordinator is reached over a network or
-/// through a broker. The gateway has no keys and need not be trusted, because each board and the
-/// coordinator encrypt all traffic between them. Each board has its own connection, and the gateway
-/// reopens broken connections. It runs until Ctrl-C. See docs/connections.md.
+/// The boards are usually on serial lines of this machine, and the coordinator is reached over a
+/// network or through a broker. The gateway has no keys and need not be trusted, because each board
+/// and the coordinator encrypt all traffic between them. Each board has its own connection, and the
+/// gateway reopens broken connections. It runs until Ctrl-C. See docs/connections.md.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    // A gateway accepts no connections.
+    mut_arg("tls_certificate", |arg| arg.hide(true)),
+    mut_arg("tls_key", |arg| arg.hide(true)),
+    after_help = "Examples:
   smolfed gateway --to mqtt:broker.example.org:1883/greenhouse \\
       --device serial:/dev/ttyACM0 --device serial:/dev/ttyACM1
-  smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600")]
+  smolfed gateway --to tls:fleet.example.org:7443 --device serial:/dev/ttyUSB0@9600"
+)]
 pub(super) struct Args {
     /// Connect to the coordinator at this address, for example tls:fleet.example.org:7443.
     ///

@@ -25,14 +25,19 @@ use smolfed_fleet::watch::{HttpServer, HttpSettings};
 /// anyone with the files of both can read every update.
 ///
 /// The helper refuses device lists that are too short or name non-participants. It also refuses a
-/// second request in a round. FILE.ledger records its answers and must not be lost. The helper runs
-/// until SIGTERM or Ctrl-C, and can be restarted at any time. See docs/masked.md.
+/// second, different request in a round. FILE.ledger records its answers and must not be lost. The
+/// helper runs until SIGTERM or Ctrl-C, and can be restarted at any time. See docs/masked.md.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    // A helper opens no connections.
+    mut_arg("tls_ca", |arg| arg.hide(true)),
+    mut_arg("mqtt_login", |arg| arg.hide(true)),
+    after_help = "Examples:
   smolfed helper helper-0.toml --listen tcp:0.0.0.0:7100
   smolfed helper helper-0.toml --listen tls:0.0.0.0:7443 --tls-certificate fullchain.pem \\
       --tls-key privkey.pem --http 127.0.0.1:9100 --min-cohort 100
-  smolfed helper fleet/helper-0.toml --listen unix:helper.sock")]
+  smolfed helper fleet/helper-0.toml --listen unix:helper.sock"
+)]
 pub(super) struct Args {
     /// Keys of the helper, written by `smolfed provision`.
     #[arg(value_name = "FILE")]

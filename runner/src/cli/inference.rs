@@ -33,8 +33,8 @@ pub(super) struct ModelArgs {
 pub(super) enum Arithmetic {
     /// Floating point, as in the evaluation of `smolfed run`.
     F32,
-    /// Integers, bit-identical to boards without a floating-point unit. Features of a single-layer
-    /// model have the format of the run's `[simulation.integer]`.
+    /// Integers, bit-identical to boards without a floating-point unit. For a single-layer model,
+    /// features have the format of the run's `[simulation.integer]`.
     Integer,
 }
 
@@ -116,8 +116,8 @@ pub(super) fn warn_of_saturated(count: u64, integers: Option<&Integers<'_>>) {
 pub(super) struct RowArgs {
     /// Read the rows from this file, for example new.csv, or from standard input if FILE is -.
     ///
-    /// The rows are a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an
-    /// array of an archive (set.npz/x), or a folder of images.
+    /// FILE is a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an array
+    /// of an archive (set.npz/x), or a folder of images.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// Name the rows of a CSV file by this column [default: row numbers from 1].
@@ -125,7 +125,8 @@ pub(super) struct RowArgs {
     id: Option<String>,
     /// Read a CSV file without a header line.
     ///
-    /// Its columns are the model's features in order, and are called 1, 2, 3 and so on.
+    /// Its columns are called 1, 2, 3 and so on. They contain the model's features in order, apart
+    /// from the columns that other options name.
     #[arg(long)]
     no_header: bool,
     /// Choose how to treat a category that the model was not trained with.

@@ -15,7 +15,8 @@ use clap::Subcommand;
 
 use super::CliError;
 
-/// List, revoke, add, rotate or encrypt the keys of a fleet, even while a coordinator runs.
+/// List, revoke, rotate or encrypt the keys of a fleet, even while a coordinator runs, or add keys
+/// between runs.
 ///
 /// Each change replaces the file atomically, and concurrent changes are kept. A running coordinator
 /// gets SIGHUP and applies the change. See docs/keys.md.

@@ -37,9 +37,9 @@ pub(super) struct Operation {
     /// loopback requires a token file.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     http: Option<SocketAddr>,
-    /// Require the token in this file, readable only by its owner, for the live page.
+    /// Require the token in this file for figures from which participation can be inferred.
     ///
-    /// Anyone with the token can see which devices take part.
+    /// Only the owner may read the file. Anyone with the token can see which devices take part.
     #[arg(long, value_name = "FILE", requires = "http")]
     http_token_file: Option<PathBuf>,
     /// Accept this additional host name in requests for the live page, behind a proxy (repeatable).

@@ -19,13 +19,13 @@ use smolfed_report::inference::prediction::Prediction;
 
 /// Predict the classes or values of new rows with the model of a run.
 ///
-/// Prints one CSV line per row: its number, the prediction and, for classes, the probability of
-/// each class. Values are in the target's own unit.
+/// The command prints one CSV line per row: its number, the prediction and, for classes, the
+/// probability of each class. Values are in the target's own unit.
 ///
-/// Rows are prepared as in training. The columns of tables (CSV, Parquet, ARFF) are found by name,
-/// in any order, and other columns are ignored. The features of IDX, NumPy and LEAF files, and of
-/// tables without a header, are used in order. The images of a folder are in the order of their
-/// names, and each row has the name of its file.
+/// Rows are prepared as in training. The columns of tables (CSV, JSON lines, Parquet, ARFF) are
+/// found by name, in any order, and other columns are ignored. The features of IDX, NumPy and LEAF
+/// files, and of tables without a header, are used in order. The images of a folder are in the
+/// order of their names, and each row has the name of its file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed predict runs/watch --data new.csv

@@ -82,9 +82,9 @@ pub(super) struct Args {
     /// Print the complete experiment with its epsilon and cost, without training or writing
     /// anything.
     ///
-    /// The output also has the sizes, an estimate of the time, and the cost of a round to one
-    /// device: bytes, packets, airtime over LoRaWAN, and instructions, time and battery charge on
-    /// named boards.
+    /// The output also gives the numbers of devices and parameters, an estimate of the time, and
+    /// the cost of a round to one device: bytes, packets, airtime over LoRaWAN, and instructions,
+    /// time and battery charge on named boards.
     #[arg(long, conflicts_with_all = ["resume", "out", "participation"])]
     dry_run: bool,
     /// Continue a stopped run from its last checkpoint.

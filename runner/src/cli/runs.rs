@@ -70,7 +70,8 @@ struct CompareArgs {
 
 /// Write the figures of runs in a format that other programs read.
 ///
-/// Figures have the dotted names of metrics.jsonl, and rounds count from 0 as in that file.
+/// As in metrics.jsonl, figures have dotted names, and rounds count from 0. In TensorBoard, slashes
+/// replace the dots.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed runs export runs/* --format csv --out runs.csv

@@ -30,7 +30,7 @@ const TICK: Duration = Duration::from_millis(100);
 #[command(after_help = r#"Example:
   smolfed sweep sweep.toml --seeds 5
 
-In sweep.toml, after the keys of an experiment (see `smolfed run --help`):
+In sweep.toml, after the keys of an experiment (see docs/experiments.md):
   [sweep]
   seeds = 10                        # seed, seed + 1, ..; or a list
   metric = "test_accuracy"          # or test_rmse, validation_accuracy, ..

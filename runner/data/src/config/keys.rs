@@ -192,7 +192,8 @@ stored_keys! {
         ///
         /// Default: the labels that occur. 10 for synthetic data.
         classes: ClassList,
-        /// The treatment of rows with other labels: `"error"`, or `"drop"` to ignore them.
+        /// The treatment of rows with other labels: `"error"`, or `"drop"` to ignore them (except
+        /// for `"memory"`).
         ///
         /// Default: `"error"`.
         unknown_labels: UnknownLabels,

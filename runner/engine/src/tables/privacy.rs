@@ -49,10 +49,10 @@ pub struct PrivacyConfig {
     /// Default: `ledger.jsonl` in the run directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ledger: Option<PathBuf>,
-    /// `"central"`: the server adds the noise. `"local"`: each device adds all of its own noise.
-    /// `"distributed"`: the server and a helper add noise to masked updates (docs/masked.md).
-    /// `"distributed=3/2"`: three helpers. Any two of the four parties may collude. Without `/2`:
-    /// any three.
+    /// `"central"`: the server adds the noise. `"local"`: each device adds the full noise to its
+    /// own update. `"distributed"`: the server and a helper add noise to masked updates
+    /// (docs/masked.md). `"distributed=3/2"`: three helpers. Any two of the four parties may
+    /// collude. Without `/2`: any three.
     #[serde(serialize_with = "as_text", deserialize_with = "trust_model")]
     #[schemars(with = "String")]
     pub trust: TrustModel,

@@ -357,7 +357,8 @@ impl PrivacyStatement {
                     .to_owned()
             }
             TrustModel::Local => {
-                "each device adds all of its own noise and trusts no other party".to_owned()
+                "each device adds the full noise to its own update and trusts no other party"
+                    .to_owned()
             }
             TrustModel::Distributed(parties) => trusted_parties(parties),
         }

@@ -211,7 +211,7 @@ fn meaning(word: &str) -> String {
         "device" => "everything that one device holds",
         "example" => "one example of one device",
         "central" => "the server adds the noise and keeps updates and cohorts to itself",
-        "local" => "each device adds all of its own noise",
+        "local" => "each device adds the full noise to its own update",
         "uniform" => "a fixed number of devices, without replacement",
         "poisson" => "each device independently, with the same probability",
         "full" => "every device in every round",

@@ -9,11 +9,12 @@ use smolfed_fleet::keys::edit;
 
 /// Revoke the keys of devices that are lost, stolen, cloned or out of service.
 ///
-/// The command erases a key from the file and keeps its digest, so that the key is never accepted
-/// again from any file. A running coordinator ends the device's session. The device remains in the
-/// federation and counts as missing whenever it is sampled, so the accounting does not change.
-/// `smolfed keys rotate` gives its number to another device. With masked updates, also revoke the
-/// device in each helper's own file.
+/// The command erases a key from the file and keeps its digest, so that the key is refused even if
+/// another file contains it. If you restore an older copy of this file, revoke the key again. A
+/// running coordinator ends the device's session. The device remains in the federation and counts
+/// as missing whenever it is sampled, so the accounting does not change. `smolfed keys rotate`
+/// gives its number to another device. With masked updates, also revoke the device in each helper's
+/// own file.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed keys revoke 17 --keys fleet/keys.toml

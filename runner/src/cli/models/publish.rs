@@ -43,7 +43,7 @@ pub(super) struct Args {
     places: Option<u8>,
     /// Publish the model for devices that predict in this arithmetic.
     ///
-    /// `integer` is for single-layer models. It rounds the weights as integer training does.
+    /// `integer` accepts only single-layer models, and rounds the weights as integer training does.
     #[arg(long, value_enum, default_value = "f32")]
     arithmetic: Arithmetic,
 }

@@ -49,7 +49,7 @@ pub(in crate::cli) struct Args {
     /// Recompute the privacy.json of a run, and compare it with the file.
     ///
     /// The command uses the ledger and the configuration of the run. It also needs the data of the
-    /// run, because their checksum is part of the run's name.
+    /// run, because the ledger names the run by a checksum of its configuration and data.
     #[arg(long, value_name = "RUN", conflicts_with_all = [
         "ledger", "devices", "sampling", "rounds", "noise_multiplier", "noise_std",
     ])]

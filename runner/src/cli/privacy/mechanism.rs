@@ -45,8 +45,9 @@ pub(super) enum Kind {
     /// FedSC's correlation matrices. The clip norm is mu/|D|.
     CorrelationMatrix,
     /// Discrete Gaussian noise, correlated over the rounds of a run, for fleets without sampling.
-    /// Needs --rounds, --separation and --participations. With --sampling block-cyclic,
-    /// --separation parts of the devices take turns, and each round samples one part.
+    /// Needs --rounds, --separation and --participations (or --staleness). With --sampling
+    /// block-cyclic, --separation parts of the devices take turns, and each round draws devices
+    /// from one part.
     Correlated,
 }
 
@@ -90,8 +91,8 @@ pub(super) struct MechanismArgs {
     delta: Option<DeltaSpec>,
     /// Set the trust model: central, local, distributed or distributed=M/T.
     ///
-    /// With central, the server adds the noise. With local, each device adds all of its own noise.
-    /// With distributed, the server and a helper each add noise to masked sums. With
+    /// With central, the server adds the noise. With local, each device adds the full noise to its
+    /// own update. With distributed, the server and a helper each add noise to masked sums. With
     /// distributed=M/T, there are M helpers, and any T of the M + 1 parties may collude (M if T is
     /// left out).
     #[arg(long, value_name = "TRUST", default_value = "central")]

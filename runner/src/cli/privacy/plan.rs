@@ -20,7 +20,7 @@ use smolfed_release::number::significant;
 /// Find the noise, the number of rounds or the cohort size for a target epsilon.
 ///
 /// Give two of the three, and the command computes the third: --noise-multiplier (or --noise-std),
-/// --rounds, and --cohort (or --sampling-rate). The result never exceeds the target.
+/// --rounds, and --cohort (or --sampling-rate). The epsilon of the result never exceeds the target.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,
@@ -33,7 +33,7 @@ use smolfed_release::number::significant;
       --participations 6 --delta 1e-6 --svg errors.svg"
 )]
 pub(in crate::cli) struct Args {
-    /// Set the target epsilon, which the result never exceeds.
+    /// Set the target epsilon, which the epsilon of the result never exceeds.
     ///
     /// Without a target, only correlated noise can be planned, at noise multiplier 1.
     #[arg(long, value_name = "E", required_unless_present = "mechanism")]

@@ -22,7 +22,7 @@ pub(in crate::cli) struct AnswerArgs {
     /// Allow at most N answers from a device in its lifetime.
     ///
     /// By default, `smolfed provision` allows as many as the experiment asks for. `smolfed device`
-    /// has no default.
+    /// requires this option with --answers.
     #[arg(
         long,
         value_name = "N",

@@ -70,8 +70,8 @@ pub(in crate::cli) struct DeviceArgs {
     hide_number: bool,
     /// Keep the secrets of the devices in secure elements.
     ///
-    /// Write device-K.element into the element of device K. The record then contains neither the
-    /// key nor the root of the device.
+    /// You then write the content of device-K.element into the element of device K. The record
+    /// contains neither the key nor the root of the device.
     #[arg(long)]
     pub(in crate::cli) element: bool,
     #[command(flatten)]

@@ -33,9 +33,9 @@ fn keys_or_resume() -> clap::ArgGroup {
 ///
 /// The keys file names the real devices, and their data never leave them. The coordinator connects
 /// to the addresses of `--device` and accepts connections at the addresses of `--listen`. Devices
-/// identify themselves. If a device is late, fails or is malicious, only its own update is lost: it
-/// counts as zero, and neither the denominator nor the accounting changes. Randomness comes from
-/// the operating system and is not stored. See docs/fleet.md.
+/// identify themselves. If a device is late, fails or sends an invalid update, only its own update
+/// is lost: it counts as zero, and neither the denominator nor the accounting changes. Randomness
+/// comes from the operating system and is not stored. See docs/fleet.md.
 #[derive(Debug, clap::Args)]
 #[command(group = keys_or_resume(), after_help = "Examples:
   smolfed provision experiment.toml --devices 0..4 --out fleet
@@ -146,11 +146,11 @@ pub(in crate::cli) struct FleetArgs {
     /// The others wait for their turn.
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(in crate::cli) in_flight: usize,
-    /// Quarantine a device after N rounds without an answer, or never if N is 0.
+    /// Quarantine a device after N strikes, or never if N is 0.
     ///
-    /// `smolfed keys readmit` ends the quarantine. Each answered round cancels one round without an
-    /// answer. A device is quarantined immediately if it sends a message that no honest device
-    /// sends.
+    /// A round without an answer or a malformed message is a strike, and an answered round cancels
+    /// one. Unless N is 0, a message that no honest device sends, such as an update above its
+    /// bound, quarantines a device immediately. `smolfed keys readmit` ends the quarantine.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(in crate::cli) strikes: u32,
     /// Refuse devices that greet without an X25519 handshake.
