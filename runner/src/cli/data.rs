@@ -19,7 +19,7 @@ use smolfed_data::folders::DataFolders;
 use smolfed_data::inspection::Inspection;
 use smolfed_data::table::profile::Profile;
 
-/// List the known data sets, inspect a data set, or print the recipe of its features.
+/// List the known data sets, inspect a data set, or print an experiment's features for firmware.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "Examples:\n  smolfed data list\n  smolfed data inspect digits")]
 pub struct Args {

@@ -44,9 +44,9 @@ const OTHER_FILES: u64 = 64;
 /// instead.
 ///
 /// The ledger of the device records the rounds it took part in. Never restore it from a backup,
-/// since the device could then reuse random streams. If it is lost, provision the device again. At
-/// its first start, the device overwrites the key in its record, because the ledger then holds the
-/// key.
+/// since the device could then reuse random streams. If it is lost, give the device new files with
+/// `smolfed keys rotate`. At its first start, the device overwrites the key in its record, because
+/// the ledger then holds the key.
 ///
 /// Methods with personal models store the model next to the ledger, as the safetensors file
 /// device-K.personal. The file device-K.held contains an update that has not been sent yet, so that

@@ -13,8 +13,9 @@ use smolfed_report::inference::integers::Integers;
 ///
 /// A C header or an ONNX graph takes features as they are in the data, with NaN for missing values,
 /// and returns classes with probabilities, values in their own unit, or the representation of an
-/// encoder. NumPy arrays and Rust tables are for your own code. See docs/inference.md and, for
-/// microcontrollers, docs/board-export.md.
+/// encoder. With --arithmetic integer, a C header takes and returns integers. NumPy arrays and Rust
+/// tables are for your own code. See docs/inference.md and, for microcontrollers,
+/// docs/board-export.md.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed export runs/watch --format c-header --out model.h

@@ -19,8 +19,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 ///
 /// The boards are usually on serial lines of this machine, and the coordinator is reached over a
 /// network or through a broker. The gateway has no keys and need not be trusted, because each board
-/// and the coordinator encrypt all traffic between them. Each board has its own connection, and the
-/// gateway reopens broken connections. It runs until Ctrl-C. See docs/connections.md.
+/// and the coordinator encrypt and authenticate everything after the greeting. Each board has its
+/// own connection, and the gateway reopens broken connections. It runs until Ctrl-C. See
+/// docs/connections.md.
 #[derive(Debug, clap::Args)]
 #[command(
     // A gateway accepts no connections.

@@ -117,7 +117,7 @@ pub(super) struct RowArgs {
     /// Read the rows from this file, for example new.csv, or from standard input if FILE is -.
     ///
     /// FILE is a CSV, JSON lines, Parquet, ARFF, IDX, .npy or LEAF file, plain or gzipped, an array
-    /// of an archive (set.npz/x), or a folder of images.
+    /// in an archive (set.npz/x), or a folder of images.
     #[arg(long, value_name = "FILE")]
     data: PathBuf,
     /// Name the rows of a CSV file by this column [default: row numbers from 1].
@@ -142,7 +142,7 @@ pub(super) struct RowArgs {
 enum UnknownName {
     /// Treat it as none of the known categories.
     Ignore,
-    /// Refuse its row.
+    /// Stop with an error that names its row.
     Error,
 }
 

@@ -70,8 +70,8 @@ struct CompareArgs {
 
 /// Write the figures of runs in a format that other programs read.
 ///
-/// As in metrics.jsonl, figures have dotted names, and rounds count from 0. In TensorBoard, slashes
-/// replace the dots.
+/// A figure is named by the path of its keys in metrics.jsonl, joined by dots (in TensorBoard, by
+/// slashes). Private figures have the prefix `simulation_only.`. Rounds count from 0.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   smolfed runs export runs/* --format csv --out runs.csv

@@ -20,7 +20,9 @@ use smolfed_release::number::significant;
 /// Find the noise, the number of rounds or the cohort size for a target epsilon.
 ///
 /// Give two of the three, and the command computes the third: --noise-multiplier (or --noise-std),
-/// --rounds, and --cohort (or --sampling-rate). The epsilon of the result never exceeds the target.
+/// --rounds, and --cohort (or --sampling-rate). If no cohort is drawn (full or unsampled), give one
+/// of the first two. For correlated noise, the command computes only the noise. The epsilon of the
+/// result never exceeds the target.
 #[derive(Debug, clap::Args)]
 #[command(
     allow_negative_numbers = true,

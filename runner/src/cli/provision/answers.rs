@@ -32,8 +32,9 @@ pub(in crate::cli) struct AnswerArgs {
     max_answers: Option<u32>,
     /// Require a noise multiplier of at least Z for a device's own noise on an answer.
     ///
-    /// Under local trust, `smolfed provision` takes Z from the experiment's questions by default.
-    /// Otherwise, Z is the minimum for updates, or none if the coordinator adds the noise.
+    /// Under local trust, the default is the lowest noise of the experiment's questions for
+    /// `smolfed provision`, and the minimum for updates for `smolfed device`. If the coordinator
+    /// adds the noise, there is no minimum by default.
     #[arg(long, value_name = "Z", requires = "answers", value_parser = noise)]
     min_answer_noise: Option<NoiseMultiplier>,
 }

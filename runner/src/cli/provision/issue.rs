@@ -60,7 +60,7 @@ pub(in crate::cli) struct DeviceArgs {
     /// Accept rounds up to N rounds ahead of the device's ledger.
     ///
     /// The limit prevents one message from using up the round numbers of the device. The default is
-    /// 65536, or less for budgets above 65534.
+    /// 65536, or less for budgets above 65535.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_jump: Option<u32>,
     /// Let the devices greet the coordinator under changing pseudonyms.

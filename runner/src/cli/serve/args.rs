@@ -148,9 +148,10 @@ pub(in crate::cli) struct FleetArgs {
     pub(in crate::cli) in_flight: usize,
     /// Quarantine a device after N strikes, or never if N is 0.
     ///
-    /// A round without an answer or a malformed message is a strike, and an answered round cancels
-    /// one. Unless N is 0, a message that no honest device sends, such as an update above its
-    /// bound, quarantines a device immediately. `smolfed keys readmit` ends the quarantine.
+    /// A device gets a strike if it sends a malformed message, or if it is connected for a whole
+    /// round and does not answer. An answered or declined round cancels one. Unless N is 0, a
+    /// message that no honest device sends, such as an update above its bound, quarantines a device
+    /// immediately. `smolfed keys readmit` ends the quarantine.
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(in crate::cli) strikes: u32,
     /// Refuse devices that greet without an X25519 handshake.
@@ -187,8 +188,9 @@ pub(in crate::cli) struct TrainingArgs {
     pub(super) helper_missing: Option<WhenMissing>,
     /// Wait at least this long between the beginnings of two rounds, for example 2m.
     ///
-    /// A device that restarts within this time misses no round. The interval does not apply to time
-    /// windows, which set their own. By default, the next round begins as soon as one ends.
+    /// If devices restart after each round, set it to more than a round and a restart take
+    /// together. The interval does not apply to time windows, which set their own. By default, the
+    /// next round begins as soon as one ends.
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(super) round_interval: Option<Duration>,
     /// End a round when this share of its cohort has answered, for example 0.8.
