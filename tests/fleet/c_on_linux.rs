@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::device::Device;
-use super::questions::answers;
+use super::questions::{OTHER, SPENT, answers, reasons};
 use super::{assert_is_the_simulation, lines, part_of, wait};
 use crate::program::{Place, wait_until};
 
@@ -177,7 +177,25 @@ fn devices_in_c_and_coordinators_die_and_the_model_is_that_of_the_participation(
     assert_is_the_simulation(place, "served");
 }
 
-/// Devices in C answer from their integers, each at most as often as its record allows.
+/// The record of a device in C says which questions it answers, and how many.
+#[test]
+fn devices_in_c_answer_as_they_were_provisioned_to() {
+    let asked =
+        "--set rounds=3 --set questions=[{kind=\"evaluate\",every=1},{kind=\"count\",every=1}]";
+    let flags = "--answers evaluate --max-answers 2 --budget 20";
+    let Some(fleet) = Fleet::linked_with("libsmolfed_questions.a", asked, flags) else {
+        return;
+    };
+    let _devices: Vec<Device> = (0..4).map(|number| fleet.device(number)).collect();
+    let arguments = fleet.serve();
+    wait(fleet.place.start(&arguments), &arguments).success();
+    for device in 0..4 {
+        let expected = ["answered", OTHER, "answered", OTHER, SPENT, OTHER];
+        assert_eq!(reasons(&fleet.place, device), expected, "{device}");
+    }
+}
+
+/// Devices in C answer from their integers.
 #[test]
 fn devices_in_c_and_cpp_answer_questions_with_the_bits_of_the_simulation() {
     let asked = "--set rounds=4 --set questions=[{kind=\"evaluate\",every=2},\

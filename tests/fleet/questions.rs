@@ -35,6 +35,21 @@ fn answered(place: &Place) -> Vec<(u64, Vec<u64>, Option<String>)> {
     answered.collect()
 }
 
+/// Why a device with answers left did not answer, and why one without did not.
+pub(crate) const OTHER: &str = "declined: the device answers no questions of this kind";
+pub(crate) const SPENT: &str = "declined: the device has answered as many questions as it will";
+
+/// Returns, by question, why a device did not answer, or "answered".
+pub(crate) fn reasons(place: &Place, device: u32) -> Vec<String> {
+    let asked = lines(&place.path("served/answers.jsonl"));
+    let reasons = asked
+        .iter()
+        .map(|asked| asked["missing"][device.to_string()].as_str());
+    reasons
+        .map(|reason| reason.unwrap_or("answered").to_owned())
+        .collect()
+}
+
 #[test]
 fn the_answers_of_real_devices_are_those_of_a_simulation() {
     for trust in ["central", "local"] {
@@ -127,27 +142,14 @@ fn a_device_answers_as_it_was_provisioned_to() {
     let arguments = serve("20s", &settings);
     let outcome = wait(place.start(&arguments), &arguments).success();
     assert_eq!(outcome.json()["rounds"], 4, "{outcome}");
-    let spent = "declined: the device has answered as many questions as it will";
-    let other = "declined: the device answers no questions of this kind";
-    let missing = lines(&place.path("served/answers.jsonl"));
-    let reasons = |device: u32| -> Vec<String> {
-        let reason = missing
-            .iter()
-            .map(|asked| &asked["missing"][device.to_string()]);
-        reason
-            .map(|reason| reason.as_str().unwrap_or("answered").to_owned())
-            .collect()
-    };
     let of_first = [
-        "answered", other, "answered", other, "answered", other, spent, other,
+        "answered", OTHER, "answered", OTHER, "answered", OTHER, SPENT, OTHER,
     ];
     let of_last = [
-        "answered", "answered", spent, spent, spent, spent, spent, spent,
+        "answered", "answered", SPENT, SPENT, SPENT, SPENT, SPENT, SPENT,
     ];
-    assert_eq!((reasons(0), reasons(3)), {
-        let owned = |reasons: [&str; 8]| reasons.map(str::to_owned).to_vec();
-        (owned(of_first), owned(of_last))
-    });
+    assert_eq!(reasons(&place, 0), of_first);
+    assert_eq!(reasons(&place, 3), of_last);
     for device in 0..4 {
         assert_eq!(super::part_of(&place, "served", device).0, [0, 1, 2, 3]);
     }

@@ -52,7 +52,7 @@ const LOGARITHM: [u32; 33] = [
 const LN_2: u32 = 45_426;
 
 /// Returns ln x in units of 2⁻¹⁶, for x ≥ 1 in units of 2⁻¹⁶, with an error below 2⁻¹². For reports
-/// only.
+/// and answers.
 #[inline(always)]
 pub(super) fn ln(x: u32) -> u32 {
     let zeros = x.leading_zeros().min(15);

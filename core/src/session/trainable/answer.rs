@@ -35,7 +35,8 @@ pub(super) trait Examiner<S: Samples> {
 
 /// Counts up to `most` more samples. Once all are counted, clips the resulting vector.
 ///
-/// The model is evaluated as received, and its scores lie in place of the local model.
+/// The model is evaluated as received. Its scores in `f32` lie in place of the local model, and
+/// those in integers in the scratch memory.
 #[inline(never)]
 pub(super) fn answer<S>(
     examiner: &impl Examiner<S>,

@@ -27,7 +27,8 @@ use crate::config::Config;
 use crate::method::MethodName;
 use crate::question::AskedQuestion;
 use crate::tables::question::QuestionConfig;
-use reading::{name, question, range};
+use crate::tables::simulation::ArithmeticName;
+use reading::{check_format, name, question, range};
 use smolfed_data::federation::Federation;
 use smolfed_release::masking::Masking;
 use smolfed_release::number::{counted, lower, upper};
@@ -84,8 +85,15 @@ impl Drafts {
             return Err(out_of_range("questions", found as f64, &expected));
         }
         let tables = (0..).zip(&config.questions);
+        let is_integer = config.simulation.arithmetic == ArithmeticName::Integer;
+        let bound = is_integer.then(|| config.simulation.integer.bound());
         let drafts = tables
-            .map(|(index, table)| draft(index, table, config.rounds, federation, keys))
+            .map(|(index, table)| {
+                if let Some(bound) = bound {
+                    check_format(table, bound)?;
+                }
+                draft(index, table, config.rounds, federation, keys)
+            })
             .collect::<Result<_, _>>()?;
         Ok(Self {
             drafts: priced(drafts, config, &keys.privacy, spent)?,

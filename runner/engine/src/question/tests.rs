@@ -94,7 +94,7 @@ fn simulate(
         asked,
         task: experiment.task(),
         model: &model,
-        format: None,
+        format: experiment.method.properties().arithmetic.feature_format(),
         training: experiment.training(),
         root: &root,
         round: 0,
@@ -155,6 +155,13 @@ fn see(model: &[f32], outputs: usize, features: &[f32], target: Target) -> Seen 
     };
     let scores: Vec<f64> = (0..outputs).map(score).collect();
     let (predicted, loss) = match target {
+        Target::Class(class) if outputs == 1 => {
+            let sign = f64::from(class) * 2.0 - 1.0;
+            (
+                usize::from(scores[0] > 0.0),
+                (-sign * scores[0]).exp().ln_1p(),
+            )
+        }
         Target::Value(value) => (0, (scores[0] - f64::from(value)).powi(2)),
         Target::Class(class) => {
             let best = (0..outputs)
@@ -351,23 +358,46 @@ fn intervals_cover_the_truth_under_local_trust_and_of_all_devices() {
 /// exact.
 #[test]
 fn answers_of_all_devices_without_noise_are_exact() {
-    let settings = ["cohort={sampling=\"full\"}", "privacy.noise_multiplier=0"];
     for text in [CLASSES, VALUES] {
-        let (experiment, federation) = experiment(text, &settings);
-        let devices = seen(&experiment, &federation);
-        let place = (&experiment, &federation);
-        let evaluate = &experiment.questions()[0];
-        let (answer, _) = simulate(place, evaluate, 1, 0);
-        let first = &answer.estimates[1];
-        let exact = truth(0, &first.name, &devices, (None, &[]));
-        let [low, high] = first.interval.map(Option::unwrap);
-        assert!(
-            (first.value.unwrap() - exact).abs() < 1e-4,
-            "{first:?} {exact}"
-        );
-        assert!(high - low < 1e-3, "{first:?}");
-        assert!((answer.answered.value.unwrap() - 200.0).abs() < 1e-3);
+        is_exact(text, &[], 1e-4);
     }
+    is_exact(CLASSES, &TWO_CLASSES, 1e-4);
+}
+
+/// Devices that store features as integers evaluate rounded features and weights.
+#[test]
+fn answers_of_devices_with_integers_are_nearly_exact() {
+    const I16: &str = "simulation.integer={features=\"i16\",fraction=12}";
+    const I8: &str = "simulation.integer={features=\"i8\",fraction=5}";
+    for (format, tolerance) in [(I16, 0.01), (I8, 0.05)] {
+        let integers = ["simulation.arithmetic=\"integer\"", format];
+        for text in [CLASSES, VALUES] {
+            is_exact(text, &integers, tolerance);
+        }
+        is_exact(CLASSES, &[&TWO_CLASSES[..], &integers].concat(), tolerance);
+    }
+}
+
+/// Settings for logistic regression.
+const TWO_CLASSES: [&str; 2] = ["data.classes=2", "model.kind=\"logistic\""];
+
+/// Checks that all devices without noise give the accuracy and loss of all samples.
+fn is_exact(text: &str, settings: &[&str], tolerance: f64) {
+    let without_noise = ["cohort={sampling=\"full\"}", "privacy.noise_multiplier=0"];
+    let (experiment, federation) = experiment(text, &[&without_noise[..], settings].concat());
+    let devices = seen(&experiment, &federation);
+    let place = (&experiment, &federation);
+    let evaluate = &experiment.questions()[0];
+    let (answer, _) = simulate(place, evaluate, 1, 0);
+    let first = &answer.estimates[1];
+    let exact = truth(0, &first.name, &devices, (None, &[]));
+    let [low, high] = first.interval.map(Option::unwrap);
+    assert!(
+        (first.value.unwrap() - exact).abs() < tolerance,
+        "{first:?} {exact}"
+    );
+    assert!(high - low < 1e-3, "{first:?}");
+    assert!((answer.answered.value.unwrap() - 200.0).abs() < 1e-3);
 }
 
 #[test]

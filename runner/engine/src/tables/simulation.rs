@@ -101,6 +101,16 @@ impl FeatureFormat {
         let is_wide = self.features == FeatureType::I16;
         fixed_point::FeatureFormat::new(is_wide, self.fraction).ok()
     }
+
+    /// The magnitude beyond which features are stored as the largest integer.
+    #[must_use]
+    pub fn bound(self) -> f64 {
+        let bits = match self.features {
+            FeatureType::I8 => 7,
+            FeatureType::I16 => 15,
+        };
+        2f64.powi(bits - i32::from(self.fraction))
+    }
 }
 
 impl SimulationConfig {

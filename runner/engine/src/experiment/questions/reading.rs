@@ -107,6 +107,30 @@ fn features(table: &QuestionConfig, of: &Dimensions) -> Result<Features, Experim
     features.map_err(|error| refused(table, of, error))
 }
 
+/// Refuses bounds and edges of features beyond the magnitude that devices with integers can store.
+/// All larger features would count as the largest one.
+///
+/// # Errors
+/// [`ExperimentError`] for the first such key.
+pub(super) fn check_format(table: &QuestionConfig, bound: f64) -> Result<(), ExperimentError> {
+    let edges = table.edges.as_ref().filter(|_| table.feature.is_some());
+    for (key, values) in [
+        ("questions.bounds", table.bounds.as_ref().map(|x| &x[..])),
+        ("questions.edges", edges.map(|x| &x[..])),
+    ] {
+        let values = values.unwrap_or_default();
+        if values.iter().any(|value| value.abs() > bound) {
+            let expected = format!(
+                "from {} to {bound}, the range of features in `simulation.integer`: scale the \
+                 features (`data.scale`)",
+                -bound
+            );
+            return Err(range(key, &format!("{values:?}"), expected));
+        }
+    }
+    Ok(())
+}
+
 /// Converts an error of a question into an error about its key.
 fn refused(table: &QuestionConfig, of: &Dimensions, error: QuestionError) -> ExperimentError {
     let last = of.features.saturating_sub(1);

@@ -261,3 +261,28 @@ fn other_questions_have_another_seed() {
         seed("questions=[{kind=\"evaluate\",loss_bound=2}]")
     );
 }
+
+/// Devices that store features as integers clamp them to ±2.
+#[test]
+fn bounds_and_edges_beyond_the_format_of_features_are_refused() {
+    const INTEGERS: &str = "simulation.arithmetic=\"integer\"";
+    for (question, key) in [
+        ("{kind=\"moments\",bounds=[0,40]}", "questions.bounds"),
+        (
+            "{kind=\"presence\",feature=1,edges=[-3,0]}",
+            "questions.edges",
+        ),
+    ] {
+        let question = format!("questions=[{question}]");
+        let error = built(&[INTEGERS, &question]).map(drop).unwrap_err();
+        assert!(
+            error.contains(key) && error.contains("from -2 to 2"),
+            "{error}"
+        );
+        let wider = "simulation.integer={features=\"i16\",fraction=9}";
+        built(&[INTEGERS, wider, &question]).map(drop).unwrap();
+        built(&[&question]).map(drop).unwrap();
+    }
+    let within = "questions=[{kind=\"moments\",bounds=[-2,2]}]";
+    built(&[INTEGERS, within]).map(drop).unwrap();
+}
