@@ -21,7 +21,7 @@ const SEEDS: i64 = 8;
 /// Much noise, some, little.
 const EPSILONS: [f64; 3] = [0.5, 1.0, 4.0];
 
-/// What is compared: keys beside the privacy, which is the same.
+/// The compared settings. The privacy is the same.
 const VARIANTS: [&[(&str, &str)]; 4] = [
     &[("method", "dp-fed"), ("server.smoothing_factor", "0")],
     &[("method", "dp-fed-ls"), ("server.smoothing_factor", "1")],

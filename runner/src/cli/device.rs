@@ -33,7 +33,7 @@ use wake::WakeArgs;
 /// How often the command looks whether it is to end.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Open files that are no connections: records, ledgers.
+/// Open files for records and ledgers.
 const OTHER_FILES: u64 = 64;
 
 /// Run one or more devices as a process, with the same client code as on boards.

@@ -216,7 +216,7 @@ fn from_csv(error: csv::Error) -> io::Error {
     }
 }
 
-/// A value with the digits that its calculation has, which is that of `f32`.
+/// A value with the digits of `f32`, in which it was computed.
 fn short(value: f64) -> String {
     (value as f32).to_string()
 }

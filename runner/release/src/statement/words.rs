@@ -364,8 +364,8 @@ impl PrivacyStatement {
         }
     }
 
-    /// Returns the assumptions of noise that is correlated over rounds: either none on who takes
-    /// part, or that the devices of parts that take turns are drawn.
+    /// Returns the assumptions of correlated noise: none about participation, or random draws from
+    /// parts that take turns.
     fn assumptions_of_correlated_noise(&self, sensitivity: f64, separation: u32) -> String {
         let times = match self.max_participations {
             None | Some(1) => "once".to_owned(),

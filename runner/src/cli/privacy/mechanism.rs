@@ -147,7 +147,7 @@ pub(super) struct ParsedFlags {
 }
 
 impl MechanismArgs {
-    /// The accountants that were asked for, the tightest first.
+    /// The requested accountants, the tightest first.
     pub(super) fn accountants(&self) -> Result<Vec<Accountant>, CliError> {
         if self.accountant == "all" {
             return Ok(Accountant::ALL.to_vec());
@@ -171,7 +171,7 @@ impl MechanismArgs {
         clip_norm.map_err(bad("--clip-norm"))
     }
 
-    /// The events of a ledger that protect the unit that was asked for.
+    /// The events of a ledger that protect the requested unit.
     pub(super) fn of_unit(
         &self,
         path: &Path,
@@ -277,7 +277,7 @@ impl MechanismArgs {
         })
     }
 
-    /// The same for correlated noise, which assumes nothing of who takes part, unless devices are
+    /// The same for correlated noise. It assumes nothing about participation, unless devices are
     /// drawn in turn.
     fn parse_correlated(&self) -> Result<ParsedFlags, CliError> {
         if self

@@ -47,7 +47,7 @@ pub(in crate::cli) struct Args {
     mechanism: MechanismArgs,
 }
 
-/// A setting that was searched for.
+/// A setting found for the target.
 struct Found {
     /// The number, for machines.
     value: f64,
