@@ -122,7 +122,7 @@ fn measure_evaluation(criterion: &mut Criterion, arithmetic: &str) -> Result<(),
         pool.install(|| {
             bencher.iter(|| {
                 let properties = method.properties();
-                let (task, arithmetic) = (&properties.task, properties.arithmetic.name);
+                let (task, arithmetic) = (&properties.task, properties.arithmetic.name());
                 evaluate(task, arithmetic, &global, federation.test(), 1.0).is_ok()
             });
         });

@@ -190,6 +190,17 @@ impl FeatureFormat {
     pub const fn scale(self) -> FeatureScale {
         self.scale
     }
+
+    /// Returns the lowest and the highest feature, exactly. All features beyond saturate to them.
+    #[must_use]
+    pub fn range(self) -> (f32, f32) {
+        let (lowest, highest): (i32, i32) = if self.is_wide {
+            (i16::MIN.into(), i16::MAX.into())
+        } else {
+            (i8::MIN.into(), i8::MAX.into())
+        };
+        (self.scale.value(lowest), self.scale.value(highest))
+    }
 }
 
 /// Rounds `x` to the nearest multiple of 2^−fraction, half away from zero. Returns its integer, of
@@ -282,6 +293,24 @@ pub(super) const fn parts(x: f32) -> (u32, i32) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// The features nearest to very large numbers.
+    #[test]
+    fn the_range_of_a_format_ends_where_features_saturate() {
+        fn ends<X: Feature>(scale: FeatureScale) -> (f32, f32) {
+            let of = |x: f32| scale.value(round_feature::<X>(x, scale).0.get());
+            (of(-1e9), of(1e9))
+        }
+        for fraction in 0..=15 {
+            let wide = FeatureFormat::new(true, fraction).unwrap();
+            assert_eq!(wide.range(), ends::<i16>(wide.scale()));
+            if let Ok(narrow) = FeatureFormat::new(false, fraction) {
+                assert_eq!(narrow.range(), ends::<i8>(narrow.scale()));
+            }
+        }
+        let default = FeatureFormat::new(false, 6).unwrap();
+        assert_eq!(default.range(), (-2.0, 127.0 / 64.0));
+    }
 
     proptest! {
         #[test]

@@ -20,10 +20,11 @@ mod integer_buffers;
 mod kept;
 pub mod steps;
 
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::personal::Effort;
 
 use crate::check::{ExperimentError, contradiction};
-use crate::tables::simulation::{ArithmeticName, FeatureFormat, SimulationConfig};
+use crate::tables::simulation::{ArithmeticName, SimulationConfig};
 use crate::tables::train::TrainConfig;
 use crate::task::Task;
 use smolfed_data::federation::Federation;
@@ -33,17 +34,25 @@ pub use integer::words;
 
 /// The arithmetic of an experiment, and its effect on the devices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Local {
-    /// Name of the arithmetic.
-    pub name: ArithmeticName,
-    /// Memory for cached device data, in bytes.
-    memory: u64,
-    /// Number of devices that train in the span of their samples, with `fast`.
-    pub in_span: u32,
-    /// Storage format of features, with `integer`.
-    format: FeatureFormat,
-    /// Number of features outside the format's range, and number of features inspected.
-    saturated: (u64, u64),
+pub struct Local(Kind);
+
+/// An arithmetic with its properties.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Kind {
+    #[default]
+    F32,
+    Fast {
+        /// Memory for cached device data, in bytes.
+        memory: u64,
+        /// Number of devices that train in the span of their samples.
+        in_span: u32,
+    },
+    Integer {
+        /// Storage format of features.
+        format: FeatureFormat,
+        /// Number of features outside the format's range, and number of features inspected.
+        saturated: (u64, u64),
+    },
 }
 
 impl Local {
@@ -60,50 +69,66 @@ impl Local {
         effort: Effort,
         is_pulled: bool,
     ) -> Result<Self, ExperimentError> {
-        let local = Self {
-            name: config.arithmetic,
-            memory: config.memory.0,
-            in_span: 0,
-            format: config.integer,
-            saturated: (0, 0),
-        };
-        match local.name {
-            ArithmeticName::F32 => Ok(local),
+        Ok(Self(match config.arithmetic {
+            ArithmeticName::F32 => Kind::F32,
             ArithmeticName::Integer => {
-                let Some(saturated) = integer::saturated(local.format, federation) else {
+                let Some(format) = config.integer.checked() else {
                     return Err(contradiction(
                         "simulation.arithmetic",
                         "simulation.integer.fraction",
                         "at most 7 places for \"i8\" and 15 for \"i16\"",
                     ));
                 };
-                Ok(Self { saturated, ..local })
+                let saturated = integer::saturated(format, federation);
+                Kind::Integer { format, saturated }
             }
             ArithmeticName::Fast => {
                 let way = fast::Way::new(task, effort, train.batch_size, is_pulled);
                 let devices = 0..federation.device_count();
                 let in_span = |device: &u32| way.is_span(federation.sample_count(*device));
-                let in_span = devices.filter(in_span).count() as u32;
-                Ok(Self { in_span, ..local })
+                Kind::Fast {
+                    memory: config.memory.0,
+                    in_span: devices.filter(in_span).count() as u32,
+                }
             }
+        }))
+    }
+
+    /// Returns the name of the arithmetic.
+    #[must_use]
+    pub const fn name(&self) -> ArithmeticName {
+        match self.0 {
+            Kind::F32 => ArithmeticName::F32,
+            Kind::Fast { .. } => ArithmeticName::Fast,
+            Kind::Integer { .. } => ArithmeticName::Integer,
+        }
+    }
+
+    /// Returns the number of devices that train in the span of their samples, with `fast`.
+    #[must_use]
+    pub const fn in_span(&self) -> u32 {
+        match self.0 {
+            Kind::Fast { in_span, .. } => in_span,
+            Kind::F32 | Kind::Integer { .. } => 0,
         }
     }
 
     /// Returns the storage format of features on real devices, if they train in integers.
     #[must_use]
-    pub fn feature_format(&self) -> Option<smolfed_core::fixed_point::FeatureFormat> {
-        let is_integer = self.name == ArithmeticName::Integer;
-        // The constructor has checked the fraction.
-        is_integer.then(|| self.format.checked()).flatten()
+    pub const fn feature_format(&self) -> Option<FeatureFormat> {
+        match self.0 {
+            Kind::Integer { format, .. } => Some(format),
+            Kind::F32 | Kind::Fast { .. } => None,
+        }
     }
 
     /// Starts the arithmetic for a run, with an empty cache.
     #[must_use]
     pub fn begin(&self) -> Box<dyn Arithmetic> {
-        match self.name {
-            ArithmeticName::F32 => Box::new(direct::Direct),
-            ArithmeticName::Fast => Box::new(fast::Fast::new(self.memory)),
-            ArithmeticName::Integer => Box::new(integer::Integer::new(self.format)),
+        match self.0 {
+            Kind::F32 => Box::new(direct::Direct),
+            Kind::Fast { memory, .. } => Box::new(fast::Fast::new(memory)),
+            Kind::Integer { format, .. } => Box::new(integer::Integer::new(format)),
         }
     }
 
@@ -111,22 +136,22 @@ impl Local {
     /// are those of boards.
     #[must_use]
     pub fn note(&self, devices: u32) -> Option<String> {
-        if self.name == ArithmeticName::Integer {
-            let (saturated, looked_at) = self.saturated;
+        if let Kind::Integer { saturated, .. } = self.0 {
+            let (saturated, looked_at) = saturated;
             return Some(format!(
                 "\"integer\" arithmetic: {saturated} of {looked_at} features do not fit their \
                  format and are saturated"
             ));
         }
-        let caution = self.name.caution()?;
-        let direct = match devices - self.in_span {
+        let (name, in_span) = (self.name(), self.in_span());
+        let (caution, name) = (name.caution()?, name.name());
+        let direct = match devices - in_span {
             0 => "",
             _ => {
                 "; the others train directly, with the bits of \"f32\", which takes fewer \
                   operations for their numbers of samples, features and steps"
             }
         };
-        let (name, in_span) = (self.name.name(), self.in_span);
         Some(format!(
             "\"{name}\" arithmetic: {caution}; {in_span} of {devices} devices train in the span of \
              their samples{direct}"

@@ -541,7 +541,7 @@ impl<'a> TrainingLoop<'a> {
             match properties.shares_a_model {
                 true => evaluate(
                     &properties.task,
-                    properties.arithmetic.name,
+                    properties.arithmetic.name(),
                     self.global.published(),
                     samples,
                     target_unit,

@@ -117,7 +117,7 @@ impl Summary {
             "seconds": self.seconds,
             "out": self.out,
             "privacy": self.statements,
-            "arithmetic": self.arithmetic.name.name(),
+            "arithmetic": self.arithmetic.name().name(),
         });
         if let Some(object) = document.as_object_mut() {
             if !self.answers.is_empty() {
@@ -130,7 +130,7 @@ impl Summary {
             }
             if let Some(note) = self.arithmetic.note(self.devices) {
                 object.insert("arithmetic_note".to_owned(), json!(note));
-                let in_span = json!(self.arithmetic.in_span);
+                let in_span = json!(self.arithmetic.in_span());
                 object.insert("devices_in_span".to_owned(), in_span);
             }
             let figures = self.quality_figures().into_iter();

@@ -5,8 +5,8 @@
 //! update is a difference of weights and exact as `f32`.
 
 use smolfed_core::fixed_point::{
-    FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target, round_weight,
-    value_of_weight,
+    FeatureFormat, FeatureScale, FixedPointSamples, FixedPointSlice, FixedPointWork, round_target,
+    round_weight, value_of_weight,
 };
 use smolfed_core::model::{Linear, Logistic, Softmax};
 use smolfed_core::stream::Stream;
@@ -17,7 +17,6 @@ use smolfed_simd::fixed_point::{FixedPointKernels, RoundedFeature};
 use super::contract::{Arithmetic, Buffers, Device};
 use super::direct::Direct;
 use super::integer_buffers::IntegerBuffers;
-use crate::tables::simulation::{FeatureFormat, FeatureType};
 use crate::task::Task;
 use smolfed_data::dataset::{DatasetView, DeviceBuffer};
 use smolfed_data::federation::Federation;
@@ -26,19 +25,15 @@ use smolfed_data::federation::Federation;
 const MAX_DEVICES: u32 = 1_000;
 
 /// Counts the features outside the range of their format, and all features inspected, of up to
-/// [`MAX_DEVICES`] devices. Returns `None` if there is no such format.
-pub(super) fn saturated(format: FeatureFormat, federation: &Federation) -> Option<(u64, u64)> {
-    match format.features {
-        FeatureType::I8 => saturated_of::<i8>(format, federation),
-        FeatureType::I16 => saturated_of::<i16>(format, federation),
+/// [`MAX_DEVICES`] devices.
+pub(super) fn saturated(format: FeatureFormat, federation: &Federation) -> (u64, u64) {
+    match format.is_wide() {
+        false => saturated_of::<i8>(format.scale(), federation),
+        true => saturated_of::<i16>(format.scale(), federation),
     }
 }
 
-fn saturated_of<X: RoundedFeature>(
-    format: FeatureFormat,
-    federation: &Federation,
-) -> Option<(u64, u64)> {
-    let scale = FeatureScale::new::<X>(format.fraction).ok()?;
+fn saturated_of<X: RoundedFeature>(scale: FeatureScale, federation: &Federation) -> (u64, u64) {
     let (mut row, mut buffer) = (Vec::<X>::new(), DeviceBuffer::default());
     let (mut saturated, mut all) = (0, 0);
     for device in federation.some_devices(MAX_DEVICES) {
@@ -50,7 +45,7 @@ fn saturated_of<X: RoundedFeature>(
             all += features.len() as u64;
         }
     }
-    Some((saturated, all))
+    (saturated, all)
 }
 
 /// Replaces the numbers of a model by the bits of its integers, as on the wire.
@@ -83,18 +78,18 @@ impl Arithmetic for Integer {
     ) -> Result<TrainReport, TrainError> {
         let memory = &mut buffers.integer;
         let how = How {
-            fraction: self.format.fraction,
+            scale: self.format.scale(),
             settings,
             order,
         };
-        match self.format.features {
-            FeatureType::I8 => {
+        match self.format.is_wide() {
+            false => {
                 let mut features = std::mem::take(&mut memory.narrow);
                 let report = how.train(device, global, update, &mut features, memory);
                 memory.narrow = features;
                 report
             }
-            FeatureType::I16 => {
+            true => {
                 let mut features = std::mem::take(&mut memory.wide);
                 let report = how.train(device, global, update, &mut features, memory);
                 memory.wide = features;
@@ -118,7 +113,7 @@ impl Arithmetic for Integer {
 
 /// Settings of the training.
 struct How<'a> {
-    fraction: u8,
+    scale: FeatureScale,
     settings: &'a LocalTraining,
     order: &'a mut Stream,
 }
@@ -138,7 +133,7 @@ impl How<'_> {
         Softmax<usize, usize>: FixedPointKernels<X, FixedPointTarget = u16>,
     {
         let Device { task, samples, .. } = *device;
-        let scale = FeatureScale::new::<X>(self.fraction).map_err(|_| TrainError::Range)?;
+        let scale = self.scale;
         let width = samples.feature_count();
         features.resize(samples.len() * width, X::default());
         let rows = features.chunks_exact_mut(width.max(1));

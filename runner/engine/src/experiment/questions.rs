@@ -27,7 +27,6 @@ use crate::config::Config;
 use crate::method::MethodName;
 use crate::question::AskedQuestion;
 use crate::tables::question::QuestionConfig;
-use crate::tables::simulation::ArithmeticName;
 use reading::{check_format, name, question, range};
 use smolfed_data::federation::Federation;
 use smolfed_release::masking::Masking;
@@ -85,12 +84,11 @@ impl Drafts {
             return Err(out_of_range("questions", found as f64, &expected));
         }
         let tables = (0..).zip(&config.questions);
-        let is_integer = config.simulation.arithmetic == ArithmeticName::Integer;
-        let bound = is_integer.then(|| config.simulation.integer.bound());
+        let format = config.simulation.feature_format();
         let drafts = tables
             .map(|(index, table)| {
-                if let Some(bound) = bound {
-                    check_format(table, bound)?;
+                if let Some(format) = format {
+                    check_format(table, format)?;
                 }
                 draft(index, table, config.rounds, federation, keys)
             })

@@ -84,7 +84,7 @@ fn an_experiment_knows_how_many_devices_train_in_the_span() {
         build(&settings).unwrap().method.properties().arithmetic
     };
     let all = fast(&[]);
-    assert_eq!((all.name, all.in_span), (ArithmeticName::Fast, 100));
+    assert_eq!((all.name(), all.in_span()), (ArithmeticName::Fast, 100));
     let note = all.note(100).unwrap();
     assert!(
         note.contains("not the bits of a board; 100 of 100 devices"),
@@ -95,7 +95,7 @@ fn an_experiment_knows_how_many_devices_train_in_the_span() {
     let note = none.note(100).unwrap();
     assert!(note.contains("0 of 100 devices") && note.contains("the others train directly"));
     let exact = build(&[]).unwrap().method.properties().arithmetic;
-    assert_eq!((exact.name, exact.note(100)), (ArithmeticName::F32, None));
+    assert_eq!((exact.name(), exact.note(100)), (ArithmeticName::F32, None));
 }
 
 #[test]

@@ -143,7 +143,7 @@ impl MethodProperties {
             matches!(tuning, Some(FineTune::SymmetrisedKl(_) | FineTune::Ewc(_)));
         let is_each_step = matches!(self.timing, Timing::EachStep(_));
         let keeps_state = self.personal_state.is_some() || self.personal_request().is_some();
-        let is = |arithmetic| self.arithmetic.name == arithmetic;
+        let is = |arithmetic| self.arithmetic.name() == arithmetic;
         self.declared
             .clone()
             .and([

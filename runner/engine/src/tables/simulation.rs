@@ -85,7 +85,7 @@ pub enum FeatureType {
 }
 
 impl Default for FeatureFormat {
-    /// From −2 to 2, in steps of 1/64.
+    /// From −2 to 127/64, in steps of 1/64.
     fn default() -> Self {
         Self {
             features: FeatureType::I8,
@@ -100,16 +100,6 @@ impl FeatureFormat {
     pub fn checked(self) -> Option<fixed_point::FeatureFormat> {
         let is_wide = self.features == FeatureType::I16;
         fixed_point::FeatureFormat::new(is_wide, self.fraction).ok()
-    }
-
-    /// The magnitude beyond which features are stored as the largest integer.
-    #[must_use]
-    pub fn bound(self) -> f64 {
-        let bits = match self.features {
-            FeatureType::I8 => 7,
-            FeatureType::I16 => 15,
-        };
-        2f64.powi(bits - i32::from(self.fraction))
     }
 }
 

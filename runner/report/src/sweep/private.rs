@@ -218,7 +218,7 @@ fn untrained(experiment: &Experiment, federation: &Federation) -> Result<Trained
     let state = TrainingState::new(experiment);
     let task = experiment.task();
     let unit = federation.target_scale().std();
-    let arithmetic = experiment.method().properties().arithmetic.name;
+    let arithmetic = experiment.method().properties().arithmetic.name();
     let model = experiment.published(state.global);
     let test = evaluate(task, arithmetic, &model, federation.test(), unit);
     let mut record = RoundRecord::new(0, experiment.training().learning_rate);

@@ -1,5 +1,6 @@
 //! Reads the keys of `[[questions]]`, by kind.
 
+use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::question::{Bins, Dimensions, Edges, Features, Question, QuestionError};
 
 use crate::check::ExperimentError;
@@ -107,23 +108,38 @@ fn features(table: &QuestionConfig, of: &Dimensions) -> Result<Features, Experim
     features.map_err(|error| refused(table, of, error))
 }
 
-/// Refuses bounds and edges of features beyond the magnitude that devices with integers can store.
-/// All larger features would count as the largest one.
+/// Refuses bounds and edges of features that devices with integers cannot store, because they store
+/// features beyond the range of the format as its ends. No feature would be at or above an edge
+/// above the highest feature, or below an edge at the lowest one.
 ///
 /// # Errors
 /// [`ExperimentError`] for the first such key.
-pub(super) fn check_format(table: &QuestionConfig, bound: f64) -> Result<(), ExperimentError> {
-    let edges = table.edges.as_ref().filter(|_| table.feature.is_some());
-    for (key, values) in [
-        ("questions.bounds", table.bounds.as_ref().map(|x| &x[..])),
-        ("questions.edges", edges.map(|x| &x[..])),
+pub(super) fn check_format(
+    table: &QuestionConfig,
+    format: FeatureFormat,
+) -> Result<(), ExperimentError> {
+    let (lowest, highest) = format.range();
+    let edges = table.edges.as_deref();
+    let edges = edges.filter(|_| table.feature.is_some());
+    let bounds = table.bounds.as_ref().map(|bounds| &bounds[..]);
+    for (key, values, is_edge) in [
+        ("questions.bounds", bounds, false),
+        ("questions.edges", edges, true),
     ] {
         let values = values.unwrap_or_default();
-        if values.iter().any(|value| value.abs() > bound) {
+        // Devices receive `f32`.
+        let is_beyond = |value: &f64| match *value as f32 {
+            x if is_edge && x <= lowest => true,
+            x => !(lowest..=highest).contains(&x),
+        };
+        if values.iter().any(is_beyond) {
+            let accepted = match is_edge {
+                true => format!("above {lowest} and at most {highest}"),
+                false => format!("from {lowest} to {highest}"),
+            };
             let expected = format!(
-                "from {} to {bound}, the range of features in `simulation.integer`: scale the \
-                 features (`data.scale`)",
-                -bound
+                "{accepted}, the range of features in `simulation.integer`: scale the features \
+                 (`data.scale`)"
             );
             return Err(range(key, &format!("{values:?}"), expected));
         }

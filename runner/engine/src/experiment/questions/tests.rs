@@ -262,27 +262,32 @@ fn other_questions_have_another_seed() {
     );
 }
 
-/// Devices that store features as integers clamp them to ±2.
+/// Devices that store features as integers clamp them to −2 and 127/64. An edge at −2 has no feature
+/// below it, and one at 127/64 has all larger features above it.
 #[test]
 fn bounds_and_edges_beyond_the_format_of_features_are_refused() {
     const INTEGERS: &str = "simulation.arithmetic=\"integer\"";
-    for (question, key) in [
-        ("{kind=\"moments\",bounds=[0,40]}", "questions.bounds"),
-        (
-            "{kind=\"presence\",feature=1,edges=[-3,0]}",
-            "questions.edges",
-        ),
-    ] {
+    let asked = |settings: &[&str], question: &str| {
         let question = format!("questions=[{question}]");
-        let error = built(&[INTEGERS, &question]).map(drop).unwrap_err();
-        assert!(
-            error.contains(key) && error.contains("from -2 to 2"),
-            "{error}"
-        );
+        built(&[settings, &[&question]].concat()).map(drop)
+    };
+    let moments = |bounds: &str| format!("{{kind=\"moments\",bounds={bounds}}}");
+    let presence = |edges: &str| format!("{{kind=\"presence\",feature=1,edges={edges}}}");
+    let between = "above -2 and at most 1.984375";
+    for (question, key, accepted) in [
+        (moments("[0,40]"), "questions.bounds", "from -2 to 1.984375"),
+        (moments("[-2,2]"), "questions.bounds", "from -2 to 1.984375"),
+        (presence("[0,1.99]"), "questions.edges", between),
+        (presence("[-2,0]"), "questions.edges", between),
+        (presence("[-3,0]"), "questions.edges", between),
+    ] {
+        let error = asked(&[INTEGERS], &question).unwrap_err();
+        assert!(error.contains(key) && error.contains(accepted), "{error}");
         let wider = "simulation.integer={features=\"i16\",fraction=9}";
-        built(&[INTEGERS, wider, &question]).map(drop).unwrap();
-        built(&[&question]).map(drop).unwrap();
+        asked(&[INTEGERS, wider], &question).unwrap();
+        asked(&[], &question).unwrap();
     }
-    let within = "questions=[{kind=\"moments\",bounds=[-2,2]}]";
-    built(&[INTEGERS, within]).map(drop).unwrap();
+    for within in [moments("[-2,1.984375]"), presence("[-1.984375,0,1.984375]")] {
+        asked(&[INTEGERS], &within).unwrap();
+    }
 }
