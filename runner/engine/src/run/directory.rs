@@ -63,47 +63,41 @@ pub struct RunDir {
     _lock: Option<Arc<File>>,
 }
 
-impl RunDir {
-    const CONFIG: &'static str = "config.toml";
-    /// The configuration before it is complete.
-    const CONFIG_PARTIAL: &'static str = "config.toml.partial";
-    const METRICS: &'static str = "metrics.jsonl";
-    const LEDGER: &'static str = "ledger.jsonl";
-    const PRIVACY: &'static str = "privacy.json";
-    const DIAGNOSTICS: &'static str = "diagnostics.json";
-    const ASSESSMENT: &'static str = "assessment.json";
-    const MEMBERSHIP: &'static str = "membership.json";
-    const DEVICE_FIGURES: &'static str = "personal.json";
-    const PERSONAL_MODELS: &'static str = "personal.states";
-    const MODEL: &'static str = "model.safetensors";
-    const REPORT: &'static str = "report.html";
-    const CHECKPOINT: &'static str = "checkpoint";
-    const FLEET: &'static str = "fleet.toml";
-    const PARTICIPATION: &'static str = "participation.jsonl";
-    const ANSWERS: &'static str = "answers.jsonl";
-    const REPRESENTATION: &'static str = "representation.json";
-    const DEVICES: &'static str = "devices.json";
-    /// Files of runs, which nothing else may overwrite.
-    pub const FILES: [&str; 17] = [
-        Self::CONFIG,
-        Self::METRICS,
-        Self::LEDGER,
-        Self::PRIVACY,
-        Self::DIAGNOSTICS,
-        Self::ASSESSMENT,
-        Self::MEMBERSHIP,
-        Self::DEVICE_FIGURES,
-        Self::PERSONAL_MODELS,
-        Self::MODEL,
-        Self::REPORT,
-        Self::CHECKPOINT,
-        Self::FLEET,
-        Self::PARTICIPATION,
-        Self::REPRESENTATION,
-        Self::DEVICES,
-        Preprocessing::FILE,
-    ];
+/// Defines the names of files in a run directory, with a list of all.
+macro_rules! files {
+    ($($(#[$documentation:meta])* $name:ident = $file:expr;)*) => {
+        impl RunDir {
+            $($(#[$documentation])* const $name: &'static str = $file;)*
+            /// Files of runs, which nothing else may overwrite.
+            pub const FILES: &'static [&'static str] = &[$(Self::$name),*];
+        }
+    };
+}
 
+files! {
+    CONFIG = "config.toml";
+    /// The configuration before it is complete.
+    CONFIG_PARTIAL = "config.toml.partial";
+    METRICS = "metrics.jsonl";
+    LEDGER = "ledger.jsonl";
+    PRIVACY = "privacy.json";
+    DIAGNOSTICS = "diagnostics.json";
+    ASSESSMENT = "assessment.json";
+    MEMBERSHIP = "membership.json";
+    DEVICE_FIGURES = "personal.json";
+    PERSONAL_MODELS = "personal.states";
+    MODEL = "model.safetensors";
+    REPORT = "report.html";
+    CHECKPOINT = "checkpoint";
+    FLEET = "fleet.toml";
+    PARTICIPATION = "participation.jsonl";
+    ANSWERS = "answers.jsonl";
+    REPRESENTATION = "representation.json";
+    DEVICES = "devices.json";
+    PREPROCESSING = Preprocessing::FILE;
+}
+
+impl RunDir {
     /// Creates the directory of a new run and writes its configuration.
     ///
     /// # Errors
@@ -539,7 +533,7 @@ impl RunDir {
     /// # Errors
     /// [`RunDirError::Io`].
     pub fn write_preprocessing(&self, preprocessing: &Preprocessing) -> Result<(), RunDirError> {
-        self.write(Preprocessing::FILE, preprocessing.to_json().as_bytes())
+        self.write(Self::PREPROCESSING, preprocessing.to_json().as_bytes())
     }
 
     /// Writes the report.

@@ -20,6 +20,21 @@ fn run_dir() -> (TempDir, RunDir) {
     (place, dir)
 }
 
+/// `predict` and `export` protect these files, among them those that must stay secret.
+#[test]
+fn the_list_of_files_is_that_of_the_documentation() {
+    let rows = include_str!("../directory.rs").lines();
+    let rows = rows.filter_map(|line| line.strip_prefix("//! | `"));
+    let rows = rows.filter_map(|row| row.split('`').next());
+    let mut documented: Vec<&str> = rows.map(|name| name.trim_end_matches('/')).collect();
+    assert!(documented.contains(&"answers.jsonl"), "{documented:?}");
+    documented.push("config.toml.partial");
+    documented.sort_unstable();
+    let mut files = RunDir::FILES.to_vec();
+    files.sort_unstable();
+    assert_eq!(files, documented);
+}
+
 #[test]
 fn one_process_writes_at_a_time() {
     let (_place, first) = run_dir();
