@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smolfed_accounting::Sampling;
-use smolfed_accounting::correlated::{Family, Participation, Strategy};
+use smolfed_accounting::correlated::{Participation, Strategy};
 use smolfed_core::stream::Root;
 
 use super::buffered;
@@ -37,9 +37,8 @@ impl Correlated {
             return Ok(None);
         }
         let participation = participation(config)?;
-        let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
-        let mut strategy =
-            Strategy::plan(family, participation).map_err(of_participation(config.rounds))?;
+        let strategy = Strategy::plan(privacy.family(), participation);
+        let mut strategy = strategy.map_err(of_participation(config.rounds))?;
         if scheme == SamplingScheme::BlockCyclic {
             strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
         }

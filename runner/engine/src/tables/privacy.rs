@@ -275,6 +275,12 @@ fn as_text<S: Serializer>(trust: &TrustModel, serializer: S) -> Result<S::Ok, S:
 }
 
 impl PrivacyConfig {
+    /// The family of correlated noise.
+    #[must_use]
+    pub fn family(&self) -> Family {
+        self.family.unwrap_or(Family::BandedOptimalMean)
+    }
+
     /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
         let is_adaptive = self.clip_norm == Some(ClipNormSetting::Adaptive);

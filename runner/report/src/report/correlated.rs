@@ -1,5 +1,5 @@
 //! Correlated noise over rounds: the noise in a prefix sum, as in a model, next to other families'
-//! noise at the same epsilon. It follows from the configuration alone.
+//! noise at the same epsilon. It follows from the configuration and the privacy statement.
 
 use smolfed_accounting::SamplingRate;
 use smolfed_accounting::correlated::{Family, Participation, Strategy};
@@ -7,10 +7,11 @@ use smolfed_accounting::correlated::{Family, Participation, Strategy};
 use super::input::ReportInput;
 use super::page::Figure;
 use super::plot::{Plot, Point, Scale, Series, Tone};
-use smolfed_engine::tables::MechanismName;
+use smolfed_engine::config::Config;
 use smolfed_release::SamplingScheme;
 use smolfed_release::number::significant;
 use smolfed_release::provenance::Provenance;
+use smolfed_release::statement::PrivacyStatement;
 
 /// Families compared with the one in use.
 const OTHERS: [(Family, Tone); 2] = [
@@ -22,25 +23,18 @@ const POINTS: usize = 400;
 
 /// Returns the figures, or none for independent noise or no noise.
 pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
-    let config = &input.config;
-    let privacy = &config.privacy;
     let statement = input.statements.first();
-    let multiplier = statement.map(|statement| statement.noise_multiplier);
-    let multiplier = multiplier.filter(|multiplier| *multiplier > 0.0);
-    let (MechanismName::Correlated, Some(multiplier)) = (privacy.mechanism, multiplier) else {
+    let Some(statement) = statement.filter(|statement| statement.noise_multiplier > 0.0) else {
         return Vec::new();
     };
-    let participations = privacy.participations.unwrap_or(u32::MAX);
-    let separation = privacy.separation.unwrap_or(1);
-    let participation = Participation::new(config.rounds, separation, participations);
-    let Ok(participation) = participation else {
+    let Some(participation) = participation(&input.config, statement) else {
         return Vec::new();
     };
-    let family = privacy.family.unwrap_or(Family::BandedOptimalMean);
-    let drawn_at = statement.and_then(|statement| match statement.sampling {
-        SamplingScheme::BlockCyclic => SamplingRate::new(statement.sampling_rate?).ok(),
-        _ => None,
-    });
+    let multiplier = statement.noise_multiplier;
+    let family = input.config.privacy.family();
+    let rate = statement.sampling_rate;
+    let drawn_at = rate.filter(|_| statement.sampling == SamplingScheme::BlockCyclic);
+    let drawn_at = drawn_at.and_then(|rate| SamplingRate::new(rate).ok());
     let others = OTHERS.into_iter().filter(|(other, _)| *other != family);
     let families = others.chain([(family, Tone::Blue)]);
     let planned = families.filter_map(|(family, tone)| {
@@ -82,6 +76,16 @@ pub(super) fn figures_of(input: &ReportInput) -> Vec<String> {
     ]
 }
 
+/// Returns the bound on a device's rounds for which the noise was planned, or `None` for
+/// independent noise.
+fn participation(config: &Config, statement: &PrivacyStatement) -> Option<Participation> {
+    let separation = statement.separation?;
+    // The statement has no maximum for devices drawn in turn, so the configured one is exact.
+    let most = statement.max_participations;
+    let most = most.or(config.privacy.participations);
+    Participation::new(config.rounds, separation, most.unwrap_or(u32::MAX)).ok()
+}
+
 fn plot(series: impl Iterator<Item = Series>) -> Plot {
     Plot {
         x_label: "round".to_owned(),
@@ -108,5 +112,38 @@ fn curve(family: Family, tone: Tone, stds: &[f64]) -> Series {
             .collect(),
         tone,
         dashed: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smolfed_data::DataFolders;
+    use smolfed_engine::config::DEFAULT;
+    use smolfed_engine::run;
+
+    /// The server plans the noise for fewer participations of devices that come in windows.
+    #[test]
+    fn the_strategy_is_that_of_the_run() {
+        for (cohort, participations) in [
+            ("{sampling=\"buffered\",cohort_size=8,staleness=1}", 3),
+            ("{sampling=\"rotation\"}", 4),
+            ("{sampling=\"block-cyclic\",cohort_size=8}", 4),
+        ] {
+            let settings = [
+                "rounds=12",
+                "data.devices=100",
+                "privacy={mechanism=\"correlated\",separation=3,noise_multiplier=1,clip_norm=1}",
+                &format!("cohort={cohort}"),
+            ];
+            let overrides = settings.map(|text| text.parse().unwrap());
+            let config = Config::parse(DEFAULT, "the test", &overrides).unwrap();
+            let folders = DataFolders::of_experiment(None);
+            let (experiment, _) = run::prepare(config, &folders).unwrap();
+            let statements = experiment.statements(12, &[]).unwrap();
+            let found = participation(experiment.config(), &statements[0]);
+            assert_eq!(found, experiment.allowed(), "{cohort}");
+            assert_eq!(found.unwrap().participations(), participations);
+        }
     }
 }

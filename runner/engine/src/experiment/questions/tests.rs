@@ -262,8 +262,8 @@ fn other_questions_have_another_seed() {
     );
 }
 
-/// Devices that store features as integers clamp them to −2 and 127/64. An edge at −2 has no feature
-/// below it, and one at 127/64 has all larger features above it.
+/// Devices that store features as integers clamp them to −2 and 127/64. No feature is below an edge
+/// at −2, and all larger features are at or above one at 127/64.
 #[test]
 fn bounds_and_edges_beyond_the_format_of_features_are_refused() {
     const INTEGERS: &str = "simulation.arithmetic=\"integer\"";
