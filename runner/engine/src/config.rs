@@ -30,7 +30,6 @@ pub use crate::check::ExperimentError;
 pub use crate::tables::*;
 pub use error::ConfigError;
 pub use overrides::Override;
-pub use smolfed_release::SamplingScheme;
 
 /// The default experiment.
 pub const DEFAULT: &str = include_str!("../assets/default.toml");
@@ -119,7 +118,7 @@ impl Config {
         self.privacy.trust != TrustModel::Local
             && matches!(
                 self.cohort.sampling,
-                SamplingScheme::Poisson | SamplingScheme::BlockCyclic
+                CohortSampling::Poisson | CohortSampling::BlockCyclic
             )
     }
 

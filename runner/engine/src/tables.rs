@@ -13,7 +13,7 @@ pub mod simulation;
 pub mod time_span;
 pub mod train;
 
-pub use cohort::{CohortConfig, Denominator, Weighting};
+pub use cohort::{CohortConfig, CohortSampling, Denominator, Weighting};
 pub use contrast::{AlphaName, AugmentConfig, ContrastConfig, ExchangeTime, MatrixPrivacyConfig};
 pub use model::{ActivationName, LayerConfig, ModelConfig, ModelKind, Pair};
 pub use personalise::{

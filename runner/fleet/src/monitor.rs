@@ -30,7 +30,7 @@ use crate::lock::lock;
 use crate::stopping::Stopping;
 use crate::windows::WindowResult;
 use smolfed_engine::round::RoundRecord;
-use smolfed_release::SamplingScheme;
+use smolfed_engine::tables::CohortSampling;
 
 /// Kind of client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,14 +67,13 @@ pub struct RunInfo {
 
 /// Returns whether privacy assumes that the cohort is secret.
 #[must_use]
-pub const fn is_secret(sampling: SamplingScheme) -> bool {
+pub const fn is_secret(sampling: CohortSampling) -> bool {
     match sampling {
-        SamplingScheme::Uniform | SamplingScheme::Poisson | SamplingScheme::BlockCyclic => true,
-        SamplingScheme::Full
-        | SamplingScheme::Unsampled
-        | SamplingScheme::Rotation
-        | SamplingScheme::Arrival
-        | SamplingScheme::Buffered => false,
+        CohortSampling::Uniform | CohortSampling::Poisson | CohortSampling::BlockCyclic => true,
+        CohortSampling::Full
+        | CohortSampling::Rotation
+        | CohortSampling::Arrival
+        | CohortSampling::Buffered => false,
     }
 }
 

@@ -1,20 +1,16 @@
-//! How the devices of a round are drawn, as a statement names it.
+//! How the devices of a round are drawn, as the accounting distinguishes it.
 
 use std::fmt;
 
 use clap::ValueEnum;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use smolfed_accounting::Sampling;
 
-/// How the devices of a round are drawn.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
-)]
+/// How the devices of a round are drawn, in statements and on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum SamplingScheme {
     /// A cohort of fixed size, drawn without replacement. The adjacency is replace-one.
-    #[default]
     Uniform,
     /// Each device independently with the same probability. The adjacency is add-remove.
     Poisson,
@@ -22,19 +18,6 @@ pub enum SamplingScheme {
     Full,
     /// Devices take part when they are available: no amplification. The adjacency is add-remove.
     Unsampled,
-    /// Every device in every b-th round, b the separation of correlated noise: experiments only,
-    /// accounted as unsampled.
-    #[value(skip)]
-    Rotation,
-    /// Devices take part when they are available, at most as often and at least as far apart as
-    /// correlated noise allows: experiments only, accounted as unsampled.
-    #[value(skip)]
-    Arrival,
-    /// Devices wake, train from the newest model and send their update when they are awake again.
-    /// It counts in the window of time in which it arrives. Experiments only, accounted as
-    /// unsampled.
-    #[value(skip)]
-    Buffered,
     /// With correlated noise: the population is split into --separation parts, which take turns.
     /// Each device of the current part is drawn independently. The adjacency is add-remove.
     BlockCyclic,
@@ -49,9 +32,6 @@ impl SamplingScheme {
             Self::Poisson => "poisson",
             Self::Full => "full",
             Self::Unsampled => "unsampled",
-            Self::Rotation => "rotation",
-            Self::Arrival => "arrival",
-            Self::Buffered => "buffered",
             Self::BlockCyclic => "block-cyclic",
         }
     }
@@ -86,9 +66,6 @@ mod tests {
             SamplingScheme::Poisson,
             SamplingScheme::Full,
             SamplingScheme::Unsampled,
-            SamplingScheme::Rotation,
-            SamplingScheme::Arrival,
-            SamplingScheme::Buffered,
             SamplingScheme::BlockCyclic,
         ] {
             let text = serde_json::to_string(&scheme).unwrap();

@@ -14,8 +14,8 @@ use crate::attendance::Attendance;
 use crate::attendance::buffered::{Buffered, Windows};
 use crate::check::{ExperimentError, of_participation, out_of_range, refuse};
 use crate::config::Config;
+use crate::tables::CohortSampling;
 use crate::tables::time_span::TimeSpan;
-use smolfed_release::SamplingScheme;
 
 /// Default s.
 const DEFAULT_STALENESS: u32 = 2;
@@ -29,7 +29,7 @@ const DEFAULT_WINDOW: TimeSpan = TimeSpan::from_secs(3_600);
 /// # Errors
 /// [`ExperimentError::Range`] for too large a number.
 pub(super) fn staleness(config: &Config) -> Result<Option<u32>, ExperimentError> {
-    if config.cohort.sampling != SamplingScheme::Buffered {
+    if config.cohort.sampling != CohortSampling::Buffered {
         return Ok(None);
     }
     let staleness = config.cohort.staleness.unwrap_or(DEFAULT_STALENESS);

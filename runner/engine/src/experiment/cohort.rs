@@ -81,13 +81,7 @@ impl CohortRule {
         if devices == 0 {
             return Err(bad_devices(ParamError::NoDevices));
         }
-        let is_unsampled = matches!(
-            self.scheme,
-            SamplingScheme::Unsampled
-                | SamplingScheme::Rotation
-                | SamplingScheme::Arrival
-                | SamplingScheme::Buffered
-        );
+        let is_unsampled = self.scheme == SamplingScheme::Unsampled;
         if self.max_participations.is_some() && !is_unsampled {
             return Err(CohortError::Unused(Part::MaxParticipations));
         }
@@ -177,7 +171,7 @@ pub fn sampling(
     parts: Option<u32>,
 ) -> Result<Sampling, ExperimentError> {
     let rule = CohortRule {
-        scheme: cohort.sampling,
+        scheme: cohort.sampling.into(),
         device_count,
         cohort_size: cohort.cohort_size,
         sampling_rate: cohort.sampling_rate,
@@ -186,14 +180,6 @@ pub fn sampling(
     };
     rule.sampling().map_err(|error| match error {
         CohortError::TwoSizes => Conflict::of(&TWO_SIZES).into(),
-        CohortError::Missing(Part::MaxParticipations) => ExperimentError::Range {
-            key: "cohort.sampling",
-            value: "\"unsampled\"".to_owned(),
-            expected:
-                "\"uniform\", \"poisson\" or \"full\", or with correlated noise \"rotation\" or \
-                       \"arrival\""
-                    .to_owned(),
-        },
         CohortError::Missing(part) => ExperimentError::Missing {
             key: key(part),
             purpose: "the number of devices in a round; or give `cohort.sampling_rate`",

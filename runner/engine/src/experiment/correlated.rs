@@ -12,10 +12,10 @@ use crate::check::{ExperimentError, of_participation, refuse};
 use crate::combinations::Conflict;
 use crate::combinations::rules::UNBANDED;
 use crate::config::Config;
+use crate::tables::CohortSampling;
 use crate::tables::cohort::CohortConfig;
 use crate::tables::privacy::MechanismName;
 use smolfed_release::Encoding;
-use smolfed_release::SamplingScheme;
 
 /// Correlated noise, as configured.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl Correlated {
         let participation = participation(config)?;
         let strategy = Strategy::plan(privacy.family(), participation);
         let mut strategy = strategy.map_err(of_participation(config.rounds))?;
-        if scheme == SamplingScheme::BlockCyclic {
+        if scheme == CohortSampling::BlockCyclic {
             strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
         }
         let asked = privacy.participations;
@@ -60,7 +60,7 @@ impl Correlated {
     ) -> Result<(Sampling, Attendance), ExperimentError> {
         let sampling = self.strategy.sampling(device_count);
         let sampling = sampling.map_err(refuse("data.devices", device_count))?;
-        if config.cohort.sampling == SamplingScheme::Buffered {
+        if config.cohort.sampling == CohortSampling::Buffered {
             let allowed = self.strategy.participation();
             let attendance = buffered::attendance(config, allowed, device_count)?;
             return Ok((sampling, attendance));
@@ -140,7 +140,7 @@ impl Correlated {
 fn participation(config: &Config) -> Result<Participation, ExperimentError> {
     let privacy = &config.privacy;
     let separation = match (config.cohort.sampling, privacy.separation) {
-        (SamplingScheme::Full, None) => 1,
+        (CohortSampling::Full, None) => 1,
         (_, Some(separation)) => separation,
         (_, None) => {
             return Err(ExperimentError::Missing {
@@ -186,11 +186,11 @@ fn attendance(
     let root = Root::from_seed(seed);
     let size = cohort_size(cohort, devices);
     match (cohort.sampling, size) {
-        (SamplingScheme::Arrival, None) => Err(ExperimentError::Missing {
+        (CohortSampling::Arrival, None) => Err(ExperimentError::Missing {
             key: "cohort.cohort_size",
             purpose: "the largest number of devices in a round; or give `cohort.sampling_rate`",
         }),
-        (SamplingScheme::Arrival, Some((key, size))) => {
+        (CohortSampling::Arrival, Some((key, size))) => {
             let most = most_arrivals(devices, participation);
             if size == 0 || size > most {
                 return Err(ExperimentError::Range {
@@ -206,20 +206,19 @@ fn attendance(
             let timetable = Timetable::arrival(devices, size, participation, &root);
             Ok(Attendance::Scheduled(timetable))
         }
-        (SamplingScheme::BlockCyclic, _) => Ok(Attendance::InTurn {
+        (CohortSampling::BlockCyclic, _) => Ok(Attendance::InTurn {
             sampling,
             parts: Timetable::rotation(devices, b, &root),
         }),
-        (SamplingScheme::Rotation, _) => {
+        (CohortSampling::Rotation, _) => {
             let timetable = Timetable::rotation(devices, b, &root);
             Ok(Attendance::Scheduled(timetable))
         }
         (
-            SamplingScheme::Full
-            | SamplingScheme::Uniform
-            | SamplingScheme::Poisson
-            | SamplingScheme::Buffered
-            | SamplingScheme::Unsampled,
+            CohortSampling::Full
+            | CohortSampling::Uniform
+            | CohortSampling::Poisson
+            | CohortSampling::Buffered,
             _,
         ) => Ok(Attendance::Drawn(sampling)),
     }

@@ -10,7 +10,6 @@ use smolfed_accounting::accountant::Accountant;
 use smolfed_data::DataFolders;
 use smolfed_release::PlanError;
 use smolfed_release::Released;
-use smolfed_release::SamplingScheme;
 
 /// A valid experiment on 100 devices with 64 features and ten classes.
 const SOUND: &str = "method = \"dp-fed-ls\"\nrounds = 3\n[data]\nsource = \"digits\"\n\
@@ -236,23 +235,6 @@ fn contradictions_name_both_keys() {
     assert!(
         matches!(error, ExperimentError::Combination(_)),
         "{error:?}"
-    );
-}
-
-/// A file cannot contain this, but a program can build such a configuration.
-#[test]
-fn schemes_for_accounting_alone_are_refused() {
-    let folders = DataFolders::of_experiment(None);
-    let sound = Config::parse(SOUND, "test", &[]).unwrap();
-    let federation = Federation::new(&sound.data, &folders, sound.seed).unwrap();
-    let mut unsampled = sound;
-    unsampled.cohort.sampling = SamplingScheme::Unsampled;
-    unsampled.cohort.cohort_size = None;
-    let error = Experiment::new(unsampled, &federation).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`cohort.sampling` is \"unsampled\": it must be \"uniform\", \"poisson\" or \"full\", or \
-         with correlated noise \"rotation\" or \"arrival\""
     );
 }
 

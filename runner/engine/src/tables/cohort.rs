@@ -11,30 +11,43 @@ use smolfed_release::SamplingScheme;
 use super::time_span::TimeSpan;
 use crate::combinations::{Setting, Settings};
 
-/// The schemes of an experiment, which has to say when devices that are not drawn come.
-fn of_experiments<'de, D: Deserializer<'de>>(deserializer: D) -> Result<SamplingScheme, D::Error> {
-    const NAMES: [&str; 7] = [
-        "uniform",
-        "poisson",
-        "full",
-        "rotation",
-        "arrival",
-        "buffered",
-        "block-cyclic",
-    ];
-    let text = String::deserialize(deserializer)?;
-    [
-        SamplingScheme::Uniform,
-        SamplingScheme::Poisson,
-        SamplingScheme::Full,
-        SamplingScheme::Rotation,
-        SamplingScheme::Arrival,
-        SamplingScheme::Buffered,
-        SamplingScheme::BlockCyclic,
-    ]
-    .into_iter()
-    .find(|scheme| scheme.name() == text)
-    .ok_or_else(|| D::Error::unknown_variant(&text, &NAMES))
+/// How the devices of a round are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CohortSampling {
+    /// A cohort of fixed size, drawn without replacement.
+    #[default]
+    Uniform,
+    /// Each device independently with the same probability.
+    Poisson,
+    /// All devices in every round.
+    Full,
+    /// With correlated noise: every device in every b-th round, where b is the separation.
+    Rotation,
+    /// With correlated noise: devices take part when they are available, at most as often and at
+    /// least as far apart as the noise allows.
+    Arrival,
+    /// Devices wake, train from the newest model and send their update when they are awake again.
+    /// It counts in the window of time in which it arrives.
+    Buffered,
+    /// With correlated noise: the population is split into b parts, which take turns. Each device
+    /// of the current part is drawn independently.
+    BlockCyclic,
+}
+
+impl From<CohortSampling> for SamplingScheme {
+    /// The scheme of the accounting.
+    fn from(sampling: CohortSampling) -> Self {
+        match sampling {
+            CohortSampling::Uniform => Self::Uniform,
+            CohortSampling::Poisson => Self::Poisson,
+            CohortSampling::Full => Self::Full,
+            CohortSampling::BlockCyclic => Self::BlockCyclic,
+            CohortSampling::Rotation | CohortSampling::Arrival | CohortSampling::Buffered => {
+                Self::Unsampled
+            }
+        }
+    }
 }
 
 /// The divisor of the sum of a round.
@@ -114,8 +127,7 @@ pub struct CohortConfig {
     /// `"full"`: all. `"buffered"`: windows of time, for devices that sleep (docs/sleeping.md).
     /// `"rotation"`, `"arrival"`, `"block-cyclic"`: only with correlated noise
     /// (docs/experiments-privacy.md#correlated-noise).
-    #[serde(deserialize_with = "of_experiments")]
-    pub sampling: SamplingScheme,
+    pub sampling: CohortSampling,
     /// S, the number of devices in a cohort (with `"arrival"`, the maximum). With `"buffered"`, the
     /// number of devices that receive a model in a window.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,8 +211,8 @@ pub enum Pattern {
 impl CohortConfig {
     /// The settings that it declares ([`crate::combinations`]).
     pub(crate) fn settings(&self) -> Settings {
-        use SamplingScheme::{Arrival, BlockCyclic, Buffered, Full, Poisson, Rotation, Uniform};
-        let is = |schemes: &[SamplingScheme]| schemes.contains(&self.sampling);
+        use CohortSampling::{Arrival, BlockCyclic, Buffered, Full, Poisson, Rotation, Uniform};
+        let is = |schemes: &[CohortSampling]| schemes.contains(&self.sampling);
         Settings::of([
             (Setting::DrawnFromAll, is(&[Uniform, Poisson])),
             (Setting::ByTurns, is(&[Rotation, Arrival, BlockCyclic])),
@@ -234,4 +246,23 @@ pub enum Weighting {
     Uniform,
     /// The device's number of samples over the cap, at most 1.
     Samples,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `unsampled` is for accounting alone: it does not say when devices come.
+    #[test]
+    fn the_schema_names_the_schemes_that_files_accept() {
+        let schema = serde_json::to_value(schemars::schema_for!(CohortSampling)).unwrap();
+        let variants = schema["oneOf"].as_array().unwrap().iter();
+        let names: Vec<&str> = variants.filter_map(|of| of["const"].as_str()).collect();
+        assert_eq!(names.len(), 7, "{schema}");
+        let read = |name: &str| toml::from_str::<CohortConfig>(&format!("sampling = \"{name}\""));
+        for name in &names {
+            assert!(read(name).is_ok(), "{name}");
+        }
+        assert!(!names.contains(&"unsampled") && read("unsampled").is_err());
+    }
 }

@@ -13,8 +13,8 @@ use std::num::NonZeroU32;
 use std::str::FromStr;
 
 use smolfed_engine::config::Config;
+use smolfed_engine::tables::CohortSampling;
 use smolfed_engine::tables::Denominator;
-use smolfed_release::SamplingScheme;
 
 /// Additional devices to draw, as a share of the needed updates: above 0, at most 9.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -83,7 +83,7 @@ impl OverSelection {
     pub fn apply(self, config: &mut Config, devices: u32) -> Result<u32, OverSelectionError> {
         let cohort = &mut config.cohort;
         let updates = cohort.cohort_size.and_then(NonZeroU32::new);
-        let (SamplingScheme::Uniform, Some(updates)) = (cohort.sampling, updates) else {
+        let (CohortSampling::Uniform, Some(updates)) = (cohort.sampling, updates) else {
             return Err(OverSelectionError::Sampling);
         };
         if cohort.denominator != Denominator::Expected {

@@ -321,10 +321,7 @@ impl PrivacyStatement {
             SamplingScheme::Full => {
                 format!("all {devices} devices take part in {every_round}")
             }
-            SamplingScheme::Unsampled
-            | SamplingScheme::Rotation
-            | SamplingScheme::Arrival
-            | SamplingScheme::Buffered => {
+            SamplingScheme::Unsampled => {
                 let most = self.max_participations.map_or(rounds, u64::from);
                 match self.staleness {
                     None => format!(

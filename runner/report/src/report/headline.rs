@@ -7,7 +7,7 @@ use smolfed_accounting::TrustModel;
 use smolfed_engine::evaluation::devices::{DeviceReport, Which};
 use smolfed_engine::method::MethodName;
 use smolfed_engine::round::RoundRecord;
-use smolfed_release::SamplingScheme;
+use smolfed_engine::tables::CohortSampling;
 use smolfed_release::number::{counted, fixed, grouped, significant, upper};
 use smolfed_release::provenance::Provenance;
 use smolfed_release::statement::{PrivacyStatement, Subject};
@@ -236,13 +236,13 @@ fn epsilon(input: &ReportInput) -> String {
 fn cohort(input: &ReportInput) -> String {
     let config = &input.config;
     let scheme = match config.cohort.sampling {
-        SamplingScheme::Uniform => "a fixed number, drawn at random",
-        SamplingScheme::Poisson => "each one by chance (Poisson)",
-        SamplingScheme::Full => "all of them in every round",
-        SamplingScheme::Unsampled | SamplingScheme::Arrival => "those that are available",
-        SamplingScheme::Buffered => "those whose updates arrive in a window of time",
-        SamplingScheme::Rotation => "all of them in turn",
-        SamplingScheme::BlockCyclic => "in turn, each one by chance (block-cyclic)",
+        CohortSampling::Uniform => "a fixed number, drawn at random",
+        CohortSampling::Poisson => "each one by chance (Poisson)",
+        CohortSampling::Full => "all of them in every round",
+        CohortSampling::Arrival => "those that are available",
+        CohortSampling::Buffered => "those whose updates arrive in a window of time",
+        CohortSampling::Rotation => "all of them in turn",
+        CohortSampling::BlockCyclic => "in turn, each one by chance (block-cyclic)",
     };
     let statement = input.statements.first();
     let is_public = input.audience == Audience::Public;
@@ -255,7 +255,7 @@ fn cohort(input: &ReportInput) -> String {
     let size = match (is_hidden, config.cohort.sampling) {
         (true, _) if devices.is_none() => "–".to_owned(),
         (true, _) => expected(statement),
-        (_, SamplingScheme::Poisson | SamplingScheme::BlockCyclic) => {
+        (_, CohortSampling::Poisson | CohortSampling::BlockCyclic) => {
             let mean = drawn.sum::<u64>() as f64 / input.records.len().max(1) as f64;
             fixed(mean, 1)
         }

@@ -46,13 +46,13 @@ fn other_machines_need_a_token() {
 #[test]
 fn figures_of_participation_need_a_token_where_cohorts_are_secret() {
     use crate::monitor::{RunInfo, is_secret};
-    use smolfed_release::SamplingScheme;
+    use smolfed_engine::tables::CohortSampling;
     for (sampling, is_public) in [
-        (SamplingScheme::Uniform, false),
-        (SamplingScheme::Poisson, false),
-        (SamplingScheme::BlockCyclic, false),
-        (SamplingScheme::Full, true),
-        (SamplingScheme::Rotation, true),
+        (CohortSampling::Uniform, false),
+        (CohortSampling::Poisson, false),
+        (CohortSampling::BlockCyclic, false),
+        (CohortSampling::Full, true),
+        (CohortSampling::Rotation, true),
     ] {
         let shared = shared();
         let service = shared.cache.service();
@@ -88,7 +88,7 @@ fn windows_of_time_are_shown_to_anyone() {
     let shared = shared();
     let monitor = shared.cache.service().monitor();
     let info = RunInfo {
-        is_cohort_secret: is_secret(smolfed_release::SamplingScheme::Buffered),
+        is_cohort_secret: is_secret(smolfed_engine::tables::CohortSampling::Buffered),
         ..RunInfo::default()
     };
     monitor.run_begins(info, &[record(0, &[8, 0], 1)]);

@@ -1,5 +1,5 @@
 use super::*;
-use smolfed_release::SamplingScheme;
+use smolfed_engine::tables::CohortSampling;
 
 /// Returns a run whose rounds are windows, with these updates by age and wasted participations.
 fn windows(records: &[(&[u32], u32)]) -> ReportInput {
@@ -9,7 +9,7 @@ fn windows(records: &[(&[u32], u32)]) -> ReportInput {
 /// Returns such a run with secret or public counts.
 fn windows_of(records: &[(&[u32], u32)], are_secret: bool) -> ReportInput {
     let mut input = complete(records.len() as u32);
-    input.config.cohort.sampling = SamplingScheme::Buffered;
+    input.config.cohort.sampling = CohortSampling::Buffered;
     for (record, (ages, wasted)) in input.records.iter_mut().zip(records) {
         (record.ages, record.wasted) = (ages.to_vec(), Some(*wasted));
         *record = record.clone().with_origins(are_secret);
