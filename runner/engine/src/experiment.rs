@@ -37,7 +37,7 @@ use crate::method::setup::Setup;
 use crate::question::AskedQuestion;
 use crate::server::adaptive::AdaptiveClip;
 use crate::server::model::GlobalModel;
-use crate::server::{OwnStep, ServerStep};
+use crate::server::{OwnStep, ServerStep, Treatment};
 use crate::task::Task;
 use conditions::conditions;
 use correlated::Correlated;
@@ -402,7 +402,7 @@ impl Experiment {
     /// Replaces the server's step by a custom step, which sees released sums only.
     #[must_use]
     pub fn with_own_step(mut self, step: OwnStep) -> Self {
-        self.server.own = Some(step);
+        self.server.treatment = Treatment::Own(step);
         self
     }
 
@@ -516,9 +516,11 @@ impl Experiment {
     /// without noise, where the model is not denoised.
     #[must_use]
     pub fn auto(&self, start: &[f32]) -> Option<Auto> {
-        let experts = self.server.auto.as_ref();
-        let experts = experts.filter(|_| self.privacy.has_noise())?;
-        Some(Auto::new(start, &self.shared_layout(), experts))
+        let Treatment::Mix(experts) = &self.server.treatment else {
+            return None;
+        };
+        let has_noise = self.privacy.has_noise();
+        has_noise.then(|| Auto::new(start, &self.shared_layout(), experts))
     }
 
     /// Returns the shared tensors.

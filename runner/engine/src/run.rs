@@ -32,6 +32,7 @@ use crate::preprocessing::Preprocessing;
 use crate::round::state::OWN_STEP;
 use crate::round::{RoundError, RoundRecord, RoundResult, Spectrum, TrainingLoop, TrainingState};
 use crate::run_files::error::{RunDirError, damaged};
+use crate::server::Treatment;
 use crate::source::{Simulated, Source, SourceError};
 use crate::task::pretrained;
 use budget::{Budget, BudgetError};
@@ -312,7 +313,7 @@ impl<'a> Run<'a> {
         let experiment = self.experiment;
         let name = name(&experiment.config, self.federation, &experiment.origin)?;
         let shared = experiment.method.properties().shared_count;
-        let has_own_step = experiment.server.own.is_some();
+        let has_own_step = matches!(experiment.server.treatment, Treatment::Own(_));
         let run = state_name(&name, self.federation, has_own_step);
         let load = |dir: &RunDir| TrainingState::load(&dir.checkpoint(), &run, shared);
         let saved = self.dir.map(load).transpose()?.flatten();

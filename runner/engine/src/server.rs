@@ -19,15 +19,22 @@ pub struct ServerStep {
     /// η_g.
     pub learning_rate: LearningRate,
     /// Treatment of the noisy average.
-    pub denoiser: Denoiser,
-    /// Experts to mix instead, with noise and `denoiser = "auto"`.
-    pub auto: Option<ExpertSet>,
-    /// Custom step of a program that uses the library, instead of all the above.
-    pub own: Option<OwnStep>,
+    pub treatment: Treatment,
     /// Divisor of the sum, or `None` for the number of drawn devices.
     pub fixed_denominator: Option<f64>,
     /// Grid of the model for everyone except the server, or `None` for all bits.
     pub grid: Option<ModelGrid>,
+}
+
+/// Treatment of the noisy average before it changes the model.
+#[derive(Clone, Debug)]
+pub enum Treatment {
+    /// Each average separately.
+    Denoise(Denoiser),
+    /// The mixture of these experts with `denoiser = "auto"`, if there is noise.
+    Mix(ExpertSet),
+    /// The custom step of a program that uses the library, which also changes the model.
+    Own(OwnStep),
 }
 
 impl ServerStep {
@@ -68,22 +75,27 @@ impl ServerStep {
     ) {
         let denominator = self.denominator(released.cohort_size()).unwrap_or(1.0);
         let noise_std = released.noise_std() / denominator;
-        if let Some(own) = &self.own {
-            own.apply(StepView {
-                global,
-                average,
-                noise_std,
-                learning_rate: self.learning_rate.get(),
-            });
-            return;
+        let learning_rate = self.learning_rate.get();
+        match (&self.treatment, auto) {
+            (Treatment::Own(own), _) => {
+                own.apply(StepView {
+                    global,
+                    average,
+                    noise_std,
+                    learning_rate,
+                });
+                return;
+            }
+            (Treatment::Mix(_), Some(auto)) => {
+                auto.step(global, average, noise_std, learning_rate);
+                return;
+            }
+            (Treatment::Denoise(denoiser), _) => denoiser.apply(average, tensors, noise_std),
+            // Without noise, there is nothing to judge the experts by.
+            (Treatment::Mix(_), None) => {}
         }
-        if let Some(auto) = auto {
-            auto.step(global, average, noise_std, self.learning_rate.get());
-            return;
-        }
-        self.denoiser.apply(average, tensors, noise_std);
         for (parameter, change) in global.iter_mut().zip(average.iter()) {
-            *parameter += self.learning_rate.get() * change;
+            *parameter += learning_rate * change;
         }
     }
 }
@@ -95,9 +107,7 @@ mod tests {
     fn step(fixed_denominator: Option<f64>) -> ServerStep {
         ServerStep {
             learning_rate: LearningRate::new(0.5).unwrap(),
-            denoiser: Denoiser::default(),
-            auto: None,
-            own: None,
+            treatment: Treatment::Denoise(Denoiser::default()),
             fixed_denominator,
             grid: None,
         }
@@ -131,7 +141,7 @@ mod tests {
             }
         });
         let step = ServerStep {
-            own: Some(own),
+            treatment: Treatment::Own(own),
             ..step(Some(1.0))
         };
         step.apply(&mut global, &mut average, &released, &[1, 1], None);

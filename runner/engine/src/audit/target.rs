@@ -99,7 +99,11 @@ impl<'a> Target<'a> {
         if !has_noise || experiment.release.encoding.grid().is_none() {
             return Err(TargetError::NothingClaimed);
         }
-        let denominator = denominator(&experiment);
+        let denominator = experiment.method.properties().divisor(
+            experiment.config.cohort.denominator,
+            &experiment.attendance,
+            experiment.sampling.device_count(),
+        );
         experiment.config.evaluate_every = 0;
         let fault = fault.placed(
             experiment.config.rounds,
@@ -449,18 +453,6 @@ impl<'a> Target<'a> {
         };
         self.devices
             .run(&experiment, &canaries, self.federation, &mut rounds)
-    }
-}
-
-/// Returns the divisor of sums according to the configuration. It does not depend on data, even
-/// where the server's divisor does.
-fn denominator(experiment: &Experiment) -> f64 {
-    let properties = experiment.method.properties();
-    let denominator = experiment.config.cohort.denominator;
-    match (properties.has_one_participant, properties.averages_over_all) {
-        (true, _) => 1.0,
-        (false, true) => f64::from(experiment.sampling.device_count()),
-        (false, false) => denominator.expected_updates(experiment.attendance.expected_size()),
     }
 }
 

@@ -17,10 +17,12 @@ use super::remote::RoundContext;
 use super::state::{PersonalState, StateError};
 use super::tuning::FineTune;
 use crate::arithmetic::Local;
+use crate::attendance::Attendance;
 use crate::combinations::{Setting, Settings};
 use crate::evaluation::devices::{DeviceMeans, DeviceReport};
 use crate::of_task;
 use crate::representation::Picture;
+use crate::tables::cohort::Denominator;
 use crate::tables::simulation::ArithmeticName;
 use crate::task::Task;
 use smolfed_data::federation::Federation;
@@ -161,6 +163,22 @@ impl MethodProperties {
                 (Setting::ClassTuning, compares_classes),
             ])
             .and(self.task.settings())
+    }
+
+    /// Returns the divisor of sums according to the configuration. It does not depend on data, even
+    /// where the server's divisor does.
+    #[must_use]
+    pub fn divisor(
+        &self,
+        denominator: Denominator,
+        attendance: &Attendance,
+        device_count: u32,
+    ) -> f64 {
+        match (self.has_one_participant, self.averages_over_all) {
+            (true, _) => 1.0,
+            (false, true) => f64::from(device_count),
+            (false, false) => denominator.expected_updates(attendance.expected_size()),
+        }
     }
 
     /// Returns the work of real devices with personal models.

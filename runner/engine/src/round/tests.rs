@@ -15,6 +15,7 @@ use crate::experiment::Experiment;
 use crate::method::contract::{Assignment, Learner};
 use crate::question::Inquiry;
 use crate::round::{RoundError, TrainingLoop};
+use crate::server::OwnStep;
 use crate::source::Simulated;
 use crate::source::contract::{CohortSum, Draw, Source, SourceError, Step};
 use smolfed_data::{DataFolders, Federation};
@@ -76,4 +77,28 @@ fn nobody_trained_is_not_observable() {
         matches!(error, RoundError::NobodyTrained { round: 0, .. }),
         "{error}"
     );
+}
+
+/// The weights of `denoiser = "auto"` have no effect beside a custom step, and are not recorded.
+#[test]
+fn a_custom_step_replaces_the_automatic_denoiser() {
+    let text = "method = \"dp-fed\"\nrounds = 2\n[data]\nsource = \"synthetic\"\ndevices = 8\n\
+                samples_per_device = 4\nfeatures = 4\n[cohort]\nsampling = \"full\"\n[server]\n\
+                denoiser = \"auto\"\n[privacy]\nclip_norm = 0.5\nnoise_multiplier = 1\n";
+    let config = Config::parse(text, "a test", &[]).unwrap();
+    let folders = DataFolders::new(Vec::new());
+    let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
+    let automatic = Experiment::new(config, &federation).unwrap();
+    let own = OwnStep::new(|step| step.global.fill(0.5));
+    let own = automatic.clone().with_own_step(own);
+    for (experiment, is_automatic) in [(&automatic, true), (&own, false)] {
+        let mut training = TrainingLoop::simulation(experiment, &federation).unwrap();
+        let record = training.step(&mut Simulated(&federation)).unwrap().record;
+        assert_eq!(!record.experts.is_empty(), is_automatic);
+        let is_half = training
+            .global()
+            .iter()
+            .all(|x| x.to_bits() == 0.5_f32.to_bits());
+        assert_eq!(is_half, !is_automatic);
+    }
 }

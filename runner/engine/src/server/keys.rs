@@ -4,7 +4,7 @@ use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;
 use smolfed_core::wire::message::ModelGrid;
 
-use super::ServerStep;
+use super::{ServerStep, Treatment};
 use crate::attendance::Attendance;
 use crate::check::{ExperimentError, contradiction};
 use crate::config::Config;
@@ -39,31 +39,27 @@ impl ServerKeys {
         device_count: u32,
     ) -> Result<ServerStep, ExperimentError> {
         let flattenings = flattenings(&config.server, &properties.task)?;
-        let auto = config.server.denoiser.experts(flattenings.clone());
         let denominator = config.cohort.denominator;
-        let expected = denominator.expected_updates(attendance.expected_size());
-        let expected = match (properties.has_one_participant, properties.averages_over_all) {
-            (true, _) => 1.0,
-            (false, true) => f64::from(device_count),
-            (false, false) => expected,
-        };
+        let divisor = properties.divisor(denominator, attendance, device_count);
         Ok(ServerStep {
-            denoiser: self.denoiser(&config.server, flattenings),
-            auto,
-            own: None,
+            treatment: self.treatment(&config.server, flattenings),
             learning_rate: self.learning_rate,
             fixed_denominator: match denominator {
-                Denominator::Expected | Denominator::Updates(_) => Some(expected),
+                Denominator::Expected | Denominator::Updates(_) => Some(divisor),
                 Denominator::Realised => None,
             },
             grid: self.grid,
         })
     }
 
-    fn denoiser(self, server: &ServerConfig, flattenings: Flattenings) -> Denoiser {
-        match self.smoothing {
-            None => server.denoiser.denoiser(),
-            Some(smoothing) => Denoiser::laplacian(smoothing, flattenings),
+    fn treatment(self, server: &ServerConfig, flattenings: Flattenings) -> Treatment {
+        // The rules refuse smoothing with another denoiser.
+        if let Some(smoothing) = self.smoothing {
+            return Treatment::Denoise(Denoiser::laplacian(smoothing, flattenings));
+        }
+        match server.denoiser.experts(flattenings) {
+            Some(experts) => Treatment::Mix(experts),
+            None => Treatment::Denoise(server.denoiser.denoiser()),
         }
     }
 }
