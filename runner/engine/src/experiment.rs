@@ -616,7 +616,7 @@ fn declared(config: &Config, federation: &Federation, origin: &Origin) -> Settin
         }
     );
     config.settings().and([
-        (Setting::RealDevices, matches!(origin, Origin::Fleet { .. })),
+        (Setting::RealDevices, !origin.is_simulation()),
         (Setting::Quorum, has_quorum),
         (Setting::Recorded, matches!(origin, Origin::Replay { .. })),
         (Setting::PrivateScale, is_private),
@@ -642,7 +642,7 @@ fn release(
         noise_std: keys.privacy.clip_norm.map_or(0.0, |clip_norm| {
             privacy.mechanism.party_noise_std_at(clip_norm)
         }),
-        is_simulation: !matches!(origin, Origin::Fleet { .. }),
+        is_simulation: origin.is_simulation(),
         fault: Fault::None,
     }
 }

@@ -33,6 +33,15 @@ pub enum Origin {
 }
 
 impl Origin {
+    /// Returns whether all devices are simulated.
+    #[must_use]
+    pub const fn is_simulation(&self) -> bool {
+        match self {
+            Self::Simulation | Self::Replay { .. } => true,
+            Self::Fleet { .. } => false,
+        }
+    }
+
     /// Returns the suffix of the fingerprint in the run's name.
     #[must_use]
     pub fn id(&self) -> Option<&str> {

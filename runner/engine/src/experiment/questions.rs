@@ -120,7 +120,7 @@ impl Drafts {
         masking: Option<Masking>,
         origin: &Origin,
     ) -> Result<Vec<AskedQuestion>, ExperimentError> {
-        let is_simulation = !matches!(origin, Origin::Fleet { .. });
+        let is_simulation = origin.is_simulation();
         let drafts = self.drafts.into_iter();
         drafts
             .map(|draft| draft.with_noise(rounds, masking, is_simulation))

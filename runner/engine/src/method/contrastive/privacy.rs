@@ -10,7 +10,6 @@ use crate::method::setup::Setup;
 use smolfed_data::federation::Federation;
 use smolfed_release::condition::Condition;
 use smolfed_release::number::{significant, upper};
-use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, earlier, of_unit, release_of_all};
 
 /// Requirements of real devices.
@@ -54,7 +53,7 @@ pub(super) fn of_matrices(
     let mut notes = setup.origin.notes(Some(setup.seed), TrustModel::Local);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
-    if matches!(setup.origin, Origin::Fleet { .. }) {
+    if !setup.origin.is_simulation() {
         notes.push(OF_RECORD.to_owned());
     }
     plan.note(notes);
