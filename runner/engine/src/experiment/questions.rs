@@ -179,7 +179,6 @@ fn draft(
     Ok(Draft {
         asked: AskedQuestion {
             index,
-            kind: table.kind,
             name: table.name.clone().unwrap_or_else(|| name(table)),
             question,
             dimensions,

@@ -19,8 +19,6 @@ use smolfed_release::{ReleaseSettings, Released};
 pub struct AskedQuestion {
     /// Index of the question in the experiment, from 0.
     pub index: u8,
-    /// Its kind.
-    pub kind: QuestionKind,
     /// Its name.
     pub name: String,
     /// The question to devices.
@@ -63,6 +61,12 @@ pub struct Inquiry<'a> {
 }
 
 impl AskedQuestion {
+    /// Returns the kind of the question.
+    #[must_use]
+    pub fn kind(&self) -> QuestionKind {
+        QuestionKind::from(&self.question)
+    }
+
     /// Returns the number of entries in a device's vector.
     #[must_use]
     pub fn length(&self) -> usize {
@@ -125,7 +129,7 @@ impl AskedQuestion {
         };
         Answer {
             question: self.index,
-            kind: self.kind,
+            kind: self.kind(),
             name: self.name.clone(),
             confidence: self.confidence,
             answered,

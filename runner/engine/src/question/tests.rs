@@ -307,7 +307,7 @@ fn covered(text: &str, settings: &[&str], absent: u32) -> Vec<(String, u64)> {
             let all = std::iter::once(&answer.answered).chain(&answer.estimates);
             for (at, estimate) in all.enumerate() {
                 let name = estimate.name.as_str();
-                let truth = match (asked.kind.name(), name) {
+                let truth = match (asked.kind().name(), name) {
                     (_, "answered") | ("count", _) => present,
                     // These targets have the unit of the data.
                     (_, "rmse") => truth(at, "squared error", &devices, edges).sqrt(),

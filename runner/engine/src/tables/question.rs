@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use smolfed_core::question::Question;
 
 use crate::combinations::{Setting, Settings};
 
@@ -73,6 +74,19 @@ pub enum QuestionKind {
     Presence,
     /// How many devices answer.
     Count,
+}
+
+impl From<&Question> for QuestionKind {
+    fn from(question: &Question) -> Self {
+        match question {
+            Question::Evaluate { .. } => Self::Evaluate,
+            Question::Confusion => Self::Confusion,
+            Question::Histogram(_) => Self::Histogram,
+            Question::Moments(_) => Self::Moments,
+            Question::Presence(_) => Self::Presence,
+            Question::Count => Self::Count,
+        }
+    }
 }
 
 impl QuestionKind {
