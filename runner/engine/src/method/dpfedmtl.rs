@@ -97,7 +97,7 @@ fn printed_scale(setup: &Setup<'_>) -> Result<Option<f64>, ExperimentError> {
     if setup.personalise.noise_scale != Some(NoiseScale::AsPrinted) {
         return Ok(None);
     }
-    if setup.privacy.noise_multiplier.is_none() {
+    if !setup.has_noise_multiplier {
         return Err(ExperimentError::Missing {
             key: "privacy.noise_multiplier",
             purpose: "with `personalise.noise_scale` = \"as-printed\" the paper's scale multiplies \

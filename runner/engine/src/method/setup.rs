@@ -5,12 +5,9 @@ use smolfed_core::personal::Effort;
 
 use crate::arithmetic::Local;
 use crate::check::ExperimentError;
-use crate::tables::cohort::CohortConfig;
 use crate::tables::contrast::ContrastConfig;
 use crate::tables::model::{LayerConfig, ModelConfig};
 use crate::tables::personalise::PersonaliseConfig;
-use crate::tables::privacy::PrivacyConfig;
-use crate::tables::server::ServerConfig;
 use crate::tables::simulation::SimulationConfig;
 use crate::tables::train::TrainConfig;
 use crate::task::{LayersError, Task, TaskError};
@@ -33,18 +30,14 @@ pub struct Setup<'a> {
     pub data: &'a DataConfig,
     /// `[model]`.
     pub model: &'a ModelConfig,
-    /// `[cohort]`.
-    pub cohort: &'a CohortConfig,
     /// `[train]`.
     pub train: &'a TrainConfig,
-    /// `[server]`.
-    pub server: &'a ServerConfig,
     /// `[personalise]`.
     pub personalise: &'a PersonaliseConfig,
     /// `[contrast]`.
     pub contrast: &'a ContrastConfig,
-    /// `[privacy]` as written. Most of it is parsed, in `keys`.
-    pub privacy: &'a PrivacyConfig,
+    /// Whether the noise is given by `privacy.noise_multiplier`.
+    pub has_noise_multiplier: bool,
     /// `[privacy]`, parsed.
     pub keys: PrivacyKeys,
     /// `[simulation]`.
