@@ -126,6 +126,15 @@ impl Trials {
         })
     }
 
+    /// Returns the number of the theorem that bounds the cost.
+    #[must_use]
+    pub const fn theorem(&self) -> u8 {
+        match self {
+            Self::NegativeBinomial { .. } => 2,
+            Self::Poisson { .. } => 6,
+        }
+    }
+
     /// Returns the expected number of trials, `E[K]`.
     #[must_use]
     pub fn mean(&self) -> f64 {

@@ -197,10 +197,7 @@ pub struct SelectionStatement {
 impl SelectionStatement {
     fn new(trials: Trials, score_noise_multiplier: f64) -> Self {
         Self {
-            theorem: match trials {
-                Trials::NegativeBinomial { .. } => 2,
-                Trials::Poisson { .. } => 6,
-            },
+            theorem: trials.theorem(),
             mean_trials: trials.mean(),
             score_noise_multiplier,
         }

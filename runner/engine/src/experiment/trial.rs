@@ -103,10 +103,7 @@ impl Trial {
 
     /// Returns the notes of the privacy statement, for an experiment with this seed.
     pub(super) fn notes(&self, seed: u64) -> [String; 2] {
-        let theorem = match self.trials {
-            Trials::NegativeBinomial { .. } => "2",
-            Trials::Poisson { .. } => "6",
-        };
+        let theorem = self.trials.theorem();
         let (mean, score) = (self.trials.mean(), &self.side.event.mechanism);
         let covered = format!(
             "If this run was written by a private sweep, it is the best of a random number of \
