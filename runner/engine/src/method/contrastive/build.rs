@@ -65,7 +65,7 @@ pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, 
     let task = Task::encoder(setup.model, &axes, features, width)?;
     refuse_keys_of_averaging(setup)?;
     let max_devices = max_devices(setup)?;
-    let mut settings = settings(setup, &task, kind)?;
+    let mut settings = settings(setup, &task)?;
     if kind == Kind::Fedsc {
         let bound = bound(setup, &mut settings, width)?;
         settings.sharing = Some(sharing(setup, bound, width, settings.pairs)?);
@@ -73,6 +73,7 @@ pub(super) fn contrastive(setup: &Setup<'_>, kind: Kind) -> Result<Contrastive, 
     Ok(Contrastive {
         properties: MethodProperties {
             notes: notes(setup, kind),
+            has_one_participant: kind == Kind::CentralSc,
             ..properties(task, &settings)
         },
         rounds: setup.rounds,
@@ -97,17 +98,12 @@ fn properties(task: Task, settings: &ContrastSettings) -> MethodProperties {
             entries: parameters as u32,
             max_samples: 0,
         })),
-        has_one_participant: settings.is_central,
         ..MethodProperties::new(task)
     }
 }
 
 /// Returns the settings common to all three methods.
-fn settings(
-    setup: &Setup<'_>,
-    task: &Task,
-    kind: Kind,
-) -> Result<ContrastSettings, ExperimentError> {
+fn settings(setup: &Setup<'_>, task: &Task) -> Result<ContrastSettings, ExperimentError> {
     let contrast = setup.contrast;
     let (features, width) = (task.feature_count(), task.output_count());
     let network = match task {
@@ -135,7 +131,6 @@ fn settings(
         variations,
         pairs: views as usize / 2,
         norm_bound: given_bound(setup)?.map(ClipNorm::get),
-        is_central: kind == Kind::CentralSc,
         sharing: None,
         neighbours: neighbours as usize,
         labels: labels as usize,

@@ -91,8 +91,8 @@ impl<'a> ContrastiveLearner<'a> {
         federation: &'a Federation,
         matrices: Matrices,
     ) -> Self {
-        let is_central = method.settings.is_central;
-        let pooled = is_central.then(|| {
+        let is_one = method.properties.has_one_participant;
+        let pooled = is_one.then(|| {
             let mut buffer = DeviceBuffer::default();
             let mut features = Vec::new();
             for device in 0..federation.device_count() {
@@ -102,7 +102,7 @@ impl<'a> ContrastiveLearner<'a> {
             features
         });
         let counts = (0..federation.device_count()).map(|device| federation.sample_count(device));
-        let largest = match is_central {
+        let largest = match is_one {
             true => counts.sum(),
             false => counts.max().unwrap_or(0),
         };

@@ -22,8 +22,6 @@ pub struct ContrastSettings {
     /// μ, if training clips representations. This happens when matrices get noise (docs/papers.md,
     /// F7).
     pub norm_bound: Option<f32>,
-    /// Whether one device holds all samples.
-    pub is_central: bool,
     /// Sharing of matrices in addition to the encoder, or `None` for federated averaging.
     pub sharing: Option<Sharing>,
     /// Number of neighbours that vote in the evaluation.
