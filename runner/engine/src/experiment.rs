@@ -64,12 +64,10 @@ pub struct Experiment {
     pub(crate) method: Arc<dyn Method>,
     /// The settings that its parts declare.
     pub(crate) declared: Settings,
-    /// Accounted sampling of cohorts.
-    pub(crate) sampling: Sampling,
     /// The devices of a round, as accounted.
     pub(crate) attendance: Attendance,
-    /// The bound on the rounds of a device with independent noise, if there is one.
-    pub(crate) allowed: Option<Participation>,
+    /// The bound on the time windows of a device with independent noise, if rounds are windows.
+    pub(crate) window_bound: Option<Participation>,
     /// Local training in the first round.
     pub(crate) training: LocalTraining,
     /// Factor on the learning rate from one round to the next.
@@ -205,12 +203,11 @@ impl Experiment {
         weigh_denominator(&mut server, weight_cap, federation, &privacy);
         Ok(Self {
             declared,
-            sampling,
             training: keys.training,
             learning_rate_decay: keys.learning_rate_decay,
             release: release(&keys, &privacy, properties, weight_cap, masking, &origin),
             attendance: keys.attendance,
-            allowed: keys.allowed,
+            window_bound: keys.window_bound,
             privacy,
             scale_release,
             trial,
@@ -256,7 +253,7 @@ impl Experiment {
     /// Returns the accounted sampling of cohorts.
     #[must_use]
     pub const fn sampling(&self) -> Sampling {
-        self.sampling
+        self.privacy.event().sampling
     }
 
     /// Returns the grid of the model that devices get, if it has one.
@@ -279,7 +276,7 @@ impl Experiment {
     pub fn allowed(&self) -> Option<Participation> {
         let strategy = self.release.mechanism.strategy.as_ref();
         let correlated = strategy.map(|strategy| strategy.participation());
-        correlated.or(self.allowed)
+        correlated.or(self.window_bound)
     }
 
     /// Returns whether the sizes of cohorts must stay secret. This holds if ε relies on the secrecy
@@ -479,7 +476,7 @@ impl Experiment {
         let bits = self.release.encoding.grid().map_or(0, |grid| grid.bits());
         let ring = self.release.masking.map(|masking| masking.ring);
         let history = History::new(strategy, bits, self.method.properties().shared_count);
-        history.of_masked(ring).admitting(self.allowed)
+        history.of_masked(ring).admitting(self.window_bound)
     }
 
     /// Returns the requirements of each helper, for cohorts of at least `min_cohort` devices, or
@@ -503,7 +500,7 @@ impl Experiment {
         let policy = self
             .helper_policy(0)
             .filter(|_| self.release.is_simulation)?;
-        let devices = self.sampling.device_count();
+        let devices = self.sampling().device_count();
         Some(Box::new(LocalHelpers::new(
             &policy,
             devices,

@@ -497,7 +497,7 @@ impl<'a> TrainingLoop<'a> {
             let cohort = match attendance.windows() {
                 None => attendance.cohort(&self.root, self.round, number),
                 // The set of arrived updates is lost with the process that knew it.
-                Some(_) => (0..self.experiment.sampling.device_count()).collect(),
+                Some(_) => (0..self.experiment.sampling().device_count()).collect(),
             };
             self.history.admit(self.round, &cohort);
             self.history.restart();

@@ -39,7 +39,7 @@ pub fn inject(
             }
         }
         Fault::SamplingRateTooLarge => {
-            experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling, 1.1));
+            experiment.attendance = Attendance::Drawn(with_rate(&experiment.sampling(), 1.1));
         }
         Fault::NoNoiseOnBit => {
             let grid = experiment.release.encoding.grid();

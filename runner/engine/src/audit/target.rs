@@ -102,7 +102,7 @@ impl<'a> Target<'a> {
         let denominator = experiment.method.properties().divisor(
             experiment.config.cohort.denominator,
             &experiment.attendance,
-            experiment.sampling.device_count(),
+            experiment.sampling().device_count(),
         );
         experiment.config.evaluate_every = 0;
         let fault = fault.placed(
@@ -119,7 +119,7 @@ impl<'a> Target<'a> {
         let trial = experiment.trial.take();
         experiment.config.privacy.selection = None;
         // Canaries take part as often as claimed, and in every round for tests of single rounds.
-        experiment.allowed = None;
+        experiment.window_bound = None;
         // Updates may be weighted by samples. Canaries send the maximum that the largest weight
         // allows.
         experiment.release.weight_cap = None;
@@ -366,13 +366,13 @@ impl<'a> Target<'a> {
     /// Returns whether the claim assumes nothing about the cohorts: canaries then come as often as
     /// allowed.
     fn is_unsampled(&self) -> bool {
-        matches!(self.experiment.sampling, Sampling::Unsampled { .. })
+        matches!(self.experiment.sampling(), Sampling::Unsampled { .. })
     }
 
     /// Returns the largest claimed number of participations of a device.
     #[must_use]
     pub fn joins(&self) -> u32 {
-        match self.experiment.sampling {
+        match self.experiment.sampling() {
             Sampling::Unsampled {
                 max_participations, ..
             } => max_participations.min(self.rounds()),

@@ -36,7 +36,7 @@ pub(crate) struct Keys {
     /// Correlated noise, if configured.
     pub correlated: Option<Correlated>,
     /// The bound on the rounds of a device with independent noise, if there is one.
-    pub allowed: Option<Participation>,
+    pub window_bound: Option<Participation>,
     /// Conversion of updates to integers.
     pub encoding: Encoding,
     /// Local training in the first round.
@@ -60,11 +60,11 @@ impl Keys {
         let device_count = federation.device_count();
         names_a_directory(&config.name)?;
         let correlated = Correlated::parse(config, device_count)?;
-        let allowed = match &correlated {
+        let window_bound = match &correlated {
             Some(_) => None,
             None => buffered::participation(config)?,
         };
-        let (sampling, attendance) = match (&correlated, allowed) {
+        let (sampling, attendance) = match (&correlated, window_bound) {
             (Some(correlated), _) => correlated.cohorts(config, device_count)?,
             (None, Some(allowed)) => buffered::cohorts(config, allowed, device_count)?,
             (None, None) => {
@@ -96,7 +96,7 @@ impl Keys {
             },
             adaptive,
             correlated,
-            allowed,
+            window_bound,
         })
     }
 }

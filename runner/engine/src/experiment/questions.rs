@@ -201,7 +201,7 @@ fn draft(
 /// that are not drawn at random are all asked.
 fn cohort(table: &QuestionConfig, keys: &Keys) -> Result<(Sampling, Attendance), ExperimentError> {
     let sampling = keys.sampling;
-    if keys.correlated.is_some() || keys.allowed.is_some() {
+    if keys.correlated.is_some() || keys.window_bound.is_some() {
         let all = all_of(sampling)?;
         return Ok((all, Attendance::Drawn(all)));
     }

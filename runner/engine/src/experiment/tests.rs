@@ -554,7 +554,7 @@ fn the_learning_rate_decays_from_round_to_round_and_never_vanishes() {
 #[test]
 fn cohorts_are_settled_for_the_federation() {
     let size = |settings: &[&str]| {
-        let sampling = build(settings).unwrap().sampling;
+        let sampling = build(settings).unwrap().sampling();
         (
             sampling.device_count(),
             sampling.sampling_rate().unwrap_or(1.0),

@@ -280,10 +280,7 @@ fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
     let strategy = plan.mechanism.strategy.as_ref().unwrap();
     assert_eq!(plan.accountant, Accountant::Pld);
     let sampling = Sampling::block_cyclic(100, 5, SamplingRate::new(0.5).unwrap()).unwrap();
-    assert_eq!(
-        (experiment.sampling, plan.event().sampling),
-        (sampling, sampling)
-    );
+    assert_eq!(experiment.sampling(), sampling);
     assert_eq!(strategy.participation().participations(), 3);
     let poisson = Sampling::poisson(100, SamplingRate::new(0.5).unwrap()).unwrap();
     let noise_multiplier = plan.multiplier();
@@ -307,7 +304,7 @@ fn devices_that_are_drawn_in_turn_need_the_noise_of_a_sampled_gaussian() {
     assert_eq!(experiment.server.fixed_denominator, Some(10.0));
     assert_eq!(experiment.attendance.largest(), 20);
     let by_rate = ["cohort={sampling=\"block-cyclic\",sampling_rate=0.1}"];
-    assert_eq!(correlated(&by_rate).sampling, sampling);
+    assert_eq!(correlated(&by_rate).sampling(), sampling);
 }
 
 /// A draw counts only for completed rounds: a stopped run is not a separate release.

@@ -157,7 +157,7 @@ fn contrast_cohort_shared_draw() {
             training.step(&mut Simulated(&federation)).unwrap();
             let saved = training.state("test").unwrap().method;
             let matrices = Matrices::restored(8, &saved).unwrap();
-            let cohort = draw_cohort(&experiment.sampling, &Root::from_seed(3), round);
+            let cohort = draw_cohort(&experiment.sampling(), &Root::from_seed(3), round);
             for device in 0..40 {
                 let releases = matrices.releases(device);
                 let sent = releases > before[device as usize];

@@ -104,7 +104,7 @@ fn windows_without_late_updates_are_rounds() {
     let schedule: [&[(u32, u32)]; 2] = [&[(1, 0), (4, 0), (9, 0)], &[(2, 1), (7, 1)]];
     let (windows, _) = run(&experiment(BUFFERED), &schedule);
     let (mut rounds, federation) = experiment(BUFFERED);
-    rounds.attendance = Attendance::Drawn(rounds.sampling);
+    rounds.attendance = Attendance::Drawn(rounds.sampling());
     let (models, _) = run(&(rounds, federation), &schedule);
     assert_eq!(models, windows);
 }
