@@ -311,7 +311,87 @@ const fn is_zero(count: &u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::question::Estimate;
+    use crate::tables::question::QuestionKind;
     use smolfed_core::train::TrainReport;
+
+    /// Returns a record with a value in every field. A new field does not compile without one.
+    fn full() -> RoundRecord {
+        let estimate = Estimate {
+            name: "devices".to_owned(),
+            value: Some(8.0),
+            interval: [Some(7.0), None],
+        };
+        RoundRecord {
+            round: 1,
+            cohort: 8,
+            ages: vec![7, 1],
+            wasted: Some(1),
+            epsilon: Some(1.0),
+            learning_rate: 0.1,
+            clip_norm: Some(0.5),
+            unclipped_share: Some(0.5),
+            score: Some(0.5),
+            beyond_grid: Some(0),
+            answers: vec![Answer {
+                question: 0,
+                kind: QuestionKind::Count,
+                name: "count".to_owned(),
+                confidence: 0.99,
+                answered: estimate.clone(),
+                estimates: vec![estimate],
+            }],
+            experts: vec![ExpertWeight {
+                expert: "the sum".to_owned(),
+                weight: 1.0,
+                evidence: 0.0,
+            }],
+            kept: vec![1.0],
+            test: Some(Evaluation {
+                loss: 1.0,
+                accuracy: Some(0.5),
+                rmse: None,
+            }),
+            test_is_simulation_only: true,
+            burned: true,
+            simulation_only: SimulationOnly::default(),
+            origin: BTreeMap::new(),
+            seconds: 0.5,
+        }
+    }
+
+    /// The names in the functions and in the table of this file are those of the fields.
+    #[test]
+    fn every_figure_in_a_line_has_an_origin() {
+        let empty = RoundRecord::new(1, LearningRate::new(0.1).unwrap());
+        for record in [full(), empty] {
+            let record = record.with_origins(true);
+            let line = serde_json::to_value(&record).unwrap();
+            let written = line.as_object().unwrap().keys();
+            let is_figure = |key: &&String| {
+                // These two are about other keys.
+                !["origin", "test_is_simulation_only"].contains(&key.as_str())
+            };
+            let mut figures: Vec<&String> = written.filter(is_figure).collect();
+            figures.sort();
+            assert_eq!(record.origin.keys().collect::<Vec<_>>(), figures);
+        }
+    }
+
+    #[test]
+    fn the_origin_of_test_samples_follows_their_owner() {
+        for (test_is_simulation_only, expected) in [
+            (true, Provenance::SimulationOnly),
+            (false, Provenance::Released),
+        ] {
+            let record = RoundRecord {
+                test_is_simulation_only,
+                ..full()
+            };
+            let record = record.with_origins(false);
+            assert_eq!(origin_of("test.accuracy", &record.origin), expected);
+        }
+    }
 
     #[test]
     fn outcomes_are_counted_by_reason() {
