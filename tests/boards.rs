@@ -399,6 +399,7 @@ fn shared_encoder(classes: &[u16]) -> String {
             stream: data::stream(Purpose::DeviceNoise),
             sent: &mut sent,
             clipped: 0,
+            releases: 0,
         };
         let settings = data::personal().unwrap();
         let order = &mut data::stream(Purpose::BatchShuffle);

@@ -24,6 +24,8 @@ pub struct NoisySteps<'a, R> {
     pub sent: &'a mut [i64],
     /// Number of steps with a gradient longer than C.
     pub clipped: u32,
+    /// Number of releases. The caller compares it with the accounted number.
+    pub releases: u32,
 }
 
 impl<R: CryptoRng> NoisySteps<'_, R> {
@@ -39,6 +41,7 @@ impl<R: CryptoRng> NoisySteps<'_, R> {
             found: gradient.len(),
         };
         let gradient = gradient.get_mut(..self.sent.len()).ok_or(wrong)?;
+        self.releases += 1;
         let bound = self.grid.clip_norm().get();
         let norm = clip_l2(gradient, bound).map_err(|_| TrainError::Diverged)?;
         self.clipped += u32::from(norm > bound);

@@ -365,6 +365,7 @@ fn noisy_steps_send_what_they_stepped() {
             stream: stream(Purpose::DeviceNoise),
             sent: &mut sent,
             clipped: 0,
+            releases: 0,
         };
         let mut memory = Memory::of(&model, y.len());
         descend_released(

@@ -489,6 +489,7 @@ fn shared_encoder() -> Result<(), &'static str> {
             stream: data::stream(Purpose::DeviceNoise),
             sent: &mut sent,
             clipped: 0,
+            releases: 0,
         };
         let memory = StepMemory {
             gradient: &mut gradient,

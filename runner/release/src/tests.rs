@@ -448,9 +448,9 @@ fn a_report_of_training_travels_with_all_of_its_numbers() {
     assert!(read.norm.is_sign_negative());
 }
 
-/// The model moves against the gradients that local steps release.
-#[test]
-fn what_local_steps_release_is_subtracted() {
+/// Returns the outcome and the sum of a device that releases these gradients in a round whose plan
+/// accounts for two.
+fn released_in_steps(gradients: &[[f32; 2]]) -> (Outcome, Vec<i64>) {
     let release = ReleaseSettings {
         timing: Timing::EachStep(2),
         mechanism: no_noise(),
@@ -460,15 +460,33 @@ fn what_local_steps_release_is_subtracted() {
     let mut uploads = Uploads::new(&release, &root, 3, 2);
     let outcome = uploads.device(7, 1, |contribution| {
         let steps = contribution.steps().ok_or("no steps")?;
-        for mut gradient in [[0.25, 0.0], [0.125, -0.25]] {
-            let released = steps.release(&mut gradient);
+        for gradient in gradients {
+            let released = steps.release(&mut gradient.clone());
             released.map_err(|error| error.to_string())?;
         }
         Ok(TrainReport::default())
     });
+    (outcome, uploads.into_sum().integers().to_vec())
+}
+
+/// The model moves against the gradients that local steps release.
+#[test]
+fn what_local_steps_release_is_subtracted() {
+    let (outcome, sum) = released_in_steps(&[[0.25, 0.0], [0.125, -0.25]]);
     assert!(outcome.is_trained(), "{outcome:?}");
     // In steps of 2^-21.
-    assert_eq!(uploads.into_sum().integers(), [-(3 << 18), 1 << 19]);
+    assert_eq!(sum, [-(3 << 18), 1 << 19]);
+}
+
+#[test]
+fn a_device_with_more_releases_than_accounted_is_left_out() {
+    let (outcome, sum) = released_in_steps(&[[0.25, 0.0], [0.125, -0.25], [0.0, 0.25]]);
+    let expected = "3 releases, of which 2 are accounted for";
+    assert!(
+        matches!(&outcome, Outcome::LeftOut { reason, .. } if reason == expected),
+        "{outcome:?}"
+    );
+    assert_eq!(sum, [0, 0]);
 }
 
 #[test]

@@ -229,10 +229,19 @@ impl<'a> Uploads<'a> {
                 stream,
                 sent: &mut self.sent,
                 clipped: 0,
+                releases: 0,
             });
         }
         let report = train(&mut contribution)?;
         if is_stepwise {
+            let steps = contribution.steps.as_ref();
+            let steps = steps.map_or(0, |steps| steps.releases);
+            let accounted = self.release.timing.releases();
+            if steps > accounted {
+                return Err(format!(
+                    "{steps} releases, of which {accounted} are accounted for"
+                ));
+            }
             // The model moves against the gradients.
             for (sum, q) in self.sum.integers_mut().iter_mut().zip(&self.sent) {
                 *sum -= q;
