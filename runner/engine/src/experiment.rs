@@ -51,7 +51,7 @@ use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::{PrivacyPlan, SideReleases, Updates};
 use smolfed_release::statement::PrivacyStatement;
-use smolfed_release::{Channel, Fault, History, ReleaseSettings, weight};
+use smolfed_release::{Channel, Fault, History, ReleaseSettings, Timing, weight};
 use trial::Trial;
 use weighting::Weights;
 
@@ -168,7 +168,8 @@ impl Experiment {
         let fits = |of: &Correlated| of.fits(&keys.attendance, keys.encoding);
         correlated.map_or(Ok(()), fits)?;
         let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
-        let drafts = Drafts::new(&config, federation, &keys, spent)?;
+        let is_alone = properties.timing == Timing::Never && method.second_message().is_none();
+        let drafts = Drafts::new(&config, federation, &keys, spent, is_alone)?;
         let mut notes = notes(&config, &declared, spent, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));

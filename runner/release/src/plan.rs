@@ -195,6 +195,11 @@ impl SideReleases {
         }
     }
 
+    fn without_noise(self) -> Self {
+        let event = self.event.with_noise_multiplier(NoiseMultiplier::NONE);
+        Self { event, ..self }
+    }
+
     /// Returns the releases of the first `rounds` rounds. `None` if there are none.
     fn events(&self, rounds: u64) -> Option<PrivacyEvent> {
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
@@ -276,7 +281,9 @@ impl PrivacyPlan {
         let releases = updates.rounds.saturating_add(others);
         let noise_multiplier = plan.noise_multiplier(keys.noise, releases)?;
         if event.releases == 0 {
-            // There are no updates that would need noise.
+            // There are no updates that would need noise, and no noise of rounds for the others.
+            let others = updates.with_noise_of_rounds.into_iter();
+            plan.side.extend(others.map(SideReleases::without_noise));
             plan.is_of_side_releases(keys, updates.rounds)?;
             return Ok(plan);
         }

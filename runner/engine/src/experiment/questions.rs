@@ -24,7 +24,6 @@ use super::keys::Keys;
 use crate::attendance::Attendance;
 use crate::check::{ExperimentError, out_of_range, refuse};
 use crate::config::Config;
-use crate::method::MethodName;
 use crate::question::AskedQuestion;
 use crate::tables::question::QuestionConfig;
 use reading::{check_format, name, question, range};
@@ -68,7 +67,8 @@ struct Draft {
 }
 
 impl Drafts {
-    /// Prepares the questions with separate noise, except with helpers.
+    /// Prepares the questions with separate noise, except with helpers. `is_alone` says whether
+    /// devices send no updates, so that answers may cost the whole target.
     ///
     /// # Errors
     /// [`ExperimentError`] for the first invalid key, and if no noise meets the share of a target.
@@ -77,6 +77,7 @@ impl Drafts {
         federation: &Federation,
         keys: &Keys,
         spent: &[PrivacyEvent],
+        is_alone: bool,
     ) -> Result<Self, ExperimentError> {
         let found = config.questions.len();
         if found > MAX_QUESTIONS {
@@ -94,7 +95,7 @@ impl Drafts {
             })
             .collect::<Result<_, _>>()?;
         Ok(Self {
-            drafts: priced(drafts, config, &keys.privacy, spent)?,
+            drafts: priced(drafts, config, &keys.privacy, spent, is_alone)?,
             has_noise_of_rounds: matches!(keys.privacy.trust, TrustModel::Distributed(_)),
         })
     }
@@ -262,13 +263,9 @@ fn priced(
     config: &Config,
     keys: &PrivacyKeys,
     spent: &[PrivacyEvent],
+    is_alone: bool,
 ) -> Result<Vec<Draft>, ExperimentError> {
-    let is_alone = config.method == MethodName::Ask;
-    let default = if is_alone { 1.0 } else { DEFAULT_SHARE };
-    let share = config.privacy.questions.unwrap_or(default);
-    if !(share > 0.0 && share < 1.0 || is_alone && share <= 1.0) {
-        return Err(out_of_range(SHARE, share, "above 0 and below 1"));
-    }
+    let share = share(config.privacy.questions, is_alone)?;
     if config.privacy.questions.is_some() && drafts.is_empty() {
         return Err(ExperimentError::Missing {
             key: "questions",
@@ -281,6 +278,13 @@ fn priced(
     let open = drafts.iter().filter(|draft| draft.given.is_none());
     let open = open.filter_map(|draft| draft.events(config.rounds));
     let open: Vec<PrivacyEvent> = open.collect();
+    // Without rounds that cover them, all other costs must fit into the target.
+    let given = drafts.iter().filter_map(|draft| {
+        let event = draft.events(config.rounds)?;
+        Some(event.with_noise_multiplier(draft.given?))
+    });
+    let other = of_unit(spent, PrivacyUnit::Device).into_iter().chain(given);
+    let other: Vec<PrivacyEvent> = other.collect();
     let common = match keys.noise {
         _ if open.is_empty() => NoiseMultiplier::NONE,
         // As much as in the rounds.
@@ -289,12 +293,7 @@ fn priced(
         NoiseAmount::Target(target) => Share {
             epsilon: share * target.get(),
             delta: keys.delta,
-            // Costs that the rounds do not cover must fit into the target.
-            before: if is_alone {
-                of_unit(spent, PrivacyUnit::Device)
-            } else {
-                Vec::new()
-            },
+            before: if is_alone { other } else { Vec::new() },
             open,
             accountant: keys.accountant,
         }
@@ -307,6 +306,19 @@ fn priced(
     }
     leave_something(&drafts, config.rounds, keys, is_alone)?;
     Ok(drafts)
+}
+
+/// Returns the share of a target that answers may cost.
+fn share(given: Option<f64>, is_alone: bool) -> Result<f64, ExperimentError> {
+    let (default, expected) = match is_alone {
+        true => (1.0, "above 0 and at most 1"),
+        false => (DEFAULT_SHARE, "above 0 and below 1"),
+    };
+    let share = given.unwrap_or(default);
+    match share > 0.0 && (share < 1.0 || is_alone && share <= 1.0) {
+        true => Ok(share),
+        false => Err(out_of_range(SHARE, share, expected)),
+    }
 }
 
 /// Refuses answers that cost the whole target, so no noise is enough for the rounds.

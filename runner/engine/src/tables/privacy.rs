@@ -70,7 +70,7 @@ pub struct PrivacyConfig {
     pub selection: Option<SelectionConfig>,
     /// The share of `epsilon` for `[[questions]]`.
     ///
-    /// Default: 0.1.
+    /// Default: 0.1, or 1 if devices send no updates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub questions: Option<f64>,
     /// `"independent"` or `"correlated"`.

@@ -227,6 +227,17 @@ fn what_a_round_does_is_what_is_charged() {
     assert!(plan.mechanism.split().is_none() && plan.mechanism.bit.is_none());
 }
 
+/// Without rounds, nothing adds the noise that other releases would share. They still count.
+#[test]
+fn releases_with_the_noise_of_absent_rounds_count_without_noise() {
+    let mut updates = updates(NoiseAmount::Multiplier(noise(1.5)));
+    updates.timing = Timing::Never;
+    updates.with_noise_of_rounds = vec![SideReleases::once(moments(), 0)];
+    let plan = PrivacyPlan::of_updates(updates);
+    let without_noise = moments().with_noise_multiplier(NoiseMultiplier::NONE);
+    assert_eq!(plan.unwrap().events_of(1), [without_noise]);
+}
+
 #[test]
 fn an_adaptive_clip_norm_splits_the_noise_if_there_is_some() {
     for (multiplier, has_noise) in [(0.0, false), (1.5, true)] {

@@ -14,6 +14,9 @@ const FILE: &str = "method = \"dp-fed\"\nrounds = 6\nseed = 7\n[data]\nsource = 
                     1e-3\n[[questions]]\nkind = \"evaluate\"\nevery = 2\n[[questions]]\nkind = \
                     \"count\"\n";
 
+const FULL: &str = "cohort={sampling = \"full\"}";
+const WITHOUT_MODEL: &str = "questions=[{kind = \"count\", every = 2}, {kind = \"presence\"}]";
+
 fn built(settings: &[&str]) -> Result<(Experiment, Federation), String> {
     let overrides: Vec<Override> = settings.iter().map(|s| s.parse().unwrap()).collect();
     let config = Config::parse(FILE, "test", &overrides).map_err(|error| error.to_string())?;
@@ -60,27 +63,59 @@ fn answers_have_their_share_and_everything_together_is_the_target() {
     }
 }
 
-/// The charges of all rounds match the plan.
+/// The ledger is charged for exactly the releases that the statement counts: updates, answers, a
+/// private scale and the score of a trial, with and without helpers.
 #[test]
-fn every_answer_is_charged_with_its_round() {
-    let (experiment, _) = experiment(&[]);
-    let charged: Vec<PrivacyEvent> = (0..6)
-        .flat_map(|round| experiment.events_in(round))
-        .collect();
-    let counts = [0, 1].map(|index| {
-        let is_it = |event: &&PrivacyEvent| {
-            matches!(event.mechanism, Mechanism::Answer { question, .. } if question == index)
-        };
-        charged.iter().filter(is_it).count()
-    });
-    assert_eq!(counts, [3, 1]);
-    let planned = experiment.privacy().events_of(6);
-    assert!(
-        (epsilon(&charged, experiment.privacy().delta)
-            - epsilon(&planned, experiment.privacy().delta))
-        .abs()
-            < 1e-6
-    );
+fn the_charges_of_all_rounds_are_the_releases_of_the_plan() {
+    const SCALE: &str =
+        "data={source = \"digits\", devices = 60, scale = \"private\", validation = 0}";
+    const MASKS: &str = "privacy.trust=\"distributed\"";
+    const TRIAL: &str = "data={source = \"digits\", devices = 60, device_validation = 0.2}";
+    for settings in [
+        &[][..],
+        &["questions=[]"],
+        &[SCALE],
+        &[MASKS, FULL],
+        &["privacy.trust=\"local\""],
+        &["privacy.clip_norm=\"adaptive\""],
+        &["method=\"local\"", FULL, WITHOUT_MODEL],
+        &["method=\"ask\"", "rounds=1"],
+        &[TRIAL, FULL, "privacy.selection.seed=11", "questions=[]"],
+    ] {
+        let (experiment, _) = experiment(settings);
+        let rounds = experiment.config().rounds;
+        let mut charged: Vec<PrivacyEvent> = (0..rounds)
+            .flat_map(|round| experiment.events_in(round))
+            .collect();
+        assert!(!charged.is_empty(), "{settings:?}");
+        for planned in experiment.privacy().events_of(rounds) {
+            for _ in 0..planned.count {
+                let one = planned.with_count(1);
+                let found = charged.iter().position(|event| *event == one);
+                charged.swap_remove(found.unwrap_or_else(|| panic!("{settings:?}: {one:?}")));
+            }
+        }
+        assert_eq!(charged, [], "{settings:?}");
+    }
+}
+
+/// Devices that send no updates may spend the whole target on answers, some of which may have a
+/// given noise.
+#[test]
+fn without_updates_answers_have_the_whole_target() {
+    const GIVEN: &str =
+        "questions=[{kind = \"count\"}, {kind = \"presence\", noise_multiplier = 5.0}]";
+    for settings in [
+        ["method=\"local\"", FULL, WITHOUT_MODEL],
+        ["method=\"local\"", FULL, GIVEN],
+        ["method=\"ask\"", "rounds=1", GIVEN],
+    ] {
+        let (experiment, _) = experiment(&settings);
+        let privacy = experiment.privacy();
+        let events = privacy.events_of(experiment.config().rounds);
+        let found = epsilon(&events, privacy.delta);
+        assert!(found <= 4.0 && found > 3.98, "{settings:?}: {found}");
+    }
 }
 
 /// Rounds and questions are numbered in chronological order, so no two have the same streams.
