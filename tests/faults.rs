@@ -18,6 +18,8 @@ use serde_json::Value;
 use program::Place;
 
 const TRUST: &str = "--set privacy.trust=distributed";
+/// Shows the faults of masks and helpers in a third of the time of the built-in experiment.
+const SMALL: &str = "--set data.devices=80 --set rounds=4 --runs 10";
 const FEDSC: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/fedsc.toml");
 
 fn is_as_claimed(audit: &Value, test: &str) -> bool {
@@ -185,10 +187,13 @@ fn a_bound_above_the_claim_refutes_it() {
 #[test]
 fn correlation_matrices_are_attacked() {
     let place = Place::new();
-    let audit = |fault: &str| place.smolfed(&format!("audit {FEDSC} --fault {fault} --json"));
+    let audit = |fault: &str| {
+        let call = format!("audit {FEDSC} --runs 300 --fault {fault} --json");
+        place.smolfed(&call)
+    };
     let honest = audit("none").success().json();
     assert_eq!(honest["claim"]["unit"], "example", "{honest}");
-    assert!(honest["epsilon_low"].as_f64() > Some(0.1), "{honest}");
+    assert!(honest["epsilon_low"].as_f64() > Some(2.0), "{honest}");
     let broken = audit("matrix-noise-too-small");
     assert_eq!(broken.code, Some(1), "{broken}");
     let test = "standard deviation of the noise on matrices";
@@ -200,7 +205,7 @@ fn correlation_matrices_are_attacked() {
 fn an_audit_finds_faults_of_masks_and_helpers() {
     let place = Place::new();
     let audit = |fault: &str, more: &str| {
-        let call = format!("audit {TRUST} --set rounds=8 --runs 20 --fault {fault} {more} --json");
+        let call = format!("audit {TRUST} {SMALL} --fault {fault} {more} --json");
         place.smolfed(&call)
     };
     let honest = audit("none", "").success().json();
