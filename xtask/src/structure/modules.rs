@@ -28,6 +28,8 @@ struct Module<'a> {
     /// The first import of each name.
     imports: HashMap<&'a str, &'a Import>,
     globs: Vec<&'a Import>,
+    /// The modules whose names they import.
+    opened: Vec<usize>,
 }
 
 /// Target of a path.
@@ -63,6 +65,7 @@ impl<'a> Modules<'a> {
             sources.of(root)?,
             sources,
         )?;
+        modules.open_globs();
         Ok(modules)
     }
 
@@ -148,24 +151,59 @@ impl<'a> Modules<'a> {
         Some(target)
     }
 
+    /// Looks for a name in a module, and then in those whose names it imports with `*`.
     fn lookup(&self, module: usize, name: &str, hops: usize) -> Option<Target> {
         let hops = hops.checked_sub(1)?;
-        let found = &self.0[module];
-        if let Some(&child) = found.children.get(name) {
-            return Some(Target::Module(child));
+        let mut searched = vec![module];
+        let mut next = 0;
+        while let Some(&module) = searched.get(next) {
+            let found = &self.0[module];
+            if let Some(&child) = found.children.get(name) {
+                return Some(Target::Module(child));
+            }
+            if found.body.items.contains(name) {
+                return Some(Target::Item(module));
+            }
+            if let Some(import) = found.imports.get(name) {
+                return self.resolve_within(module, &import.path, hops);
+            }
+            for &other in &found.opened {
+                if !searched.contains(&other) {
+                    searched.push(other);
+                }
+            }
+            next += 1;
         }
-        if found.body.items.contains(name) {
-            return Some(Target::Item(module));
+        None
+    }
+
+    /// Resolves the imports with `*`. Their paths may begin with a name from another one, so this
+    /// repeats until nothing changes.
+    fn open_globs(&mut self) {
+        loop {
+            let opened: Vec<Vec<usize>> = (0..self.0.len())
+                .map(|module| self.opened(module))
+                .collect();
+            let mut has_changed = false;
+            for (module, opened) in self.0.iter_mut().zip(opened) {
+                has_changed |= module.opened != opened;
+                module.opened = opened;
+            }
+            if !has_changed {
+                return;
+            }
         }
-        if let Some(import) = found.imports.get(name) {
-            return self.resolve_within(module, &import.path, hops);
-        }
-        found.globs.iter().find_map(
-            |glob| match self.resolve_within(module, &glob.path, hops)? {
-                Target::Module(other) if other != module => self.lookup(other, name, hops),
+    }
+
+    fn opened(&self, module: usize) -> Vec<usize> {
+        let globs = self.0[module].globs.iter();
+        let targets = globs.filter_map(|glob| self.resolve_within(module, &glob.path, MAX_HOPS));
+        targets
+            .filter_map(|target| match target {
+                Target::Module(other) if other != module => Some(other),
                 _ => None,
-            },
-        )
+            })
+            .collect()
     }
 
     fn add(
@@ -194,6 +232,7 @@ impl<'a> Modules<'a> {
             body,
             imports,
             globs,
+            opened: Vec::new(),
         });
         for child in &body.children {
             let place = place.child(child);
