@@ -171,6 +171,12 @@ fn a_device_answers_from_its_integers() {
             let other = round_of(asked, weight, most, |board| board.set_questions(policy));
             assert_eq!(other.integers, integers, "{question:?}");
         }
+        let smoothed = Invitation {
+            gradient_smoothing: SmoothingFactor::new(1.0).ok(),
+            ..asked
+        };
+        let other = round_of(smoothed, weight, 1, |board| board.set_questions(policy));
+        assert_eq!(other.declined, Some(Decline::Settings));
     }
 }
 

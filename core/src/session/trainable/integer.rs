@@ -102,8 +102,8 @@ where
             (None, None) => Ok(()),
             #[cfg(feature = "questions")]
             (Some(crate::wire::message::Request::Question(_)), None) => Ok(()),
-            (Some(_), _) => Err(Decline::Shape),
             (_, Some(_)) => Err(Decline::Settings),
+            (Some(_), None) => Err(Decline::Shape),
         }
     }
 
