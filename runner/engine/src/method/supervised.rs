@@ -80,7 +80,7 @@ impl Supervised {
             task,
             arithmetic: setup.simulation.arithmetic,
             seed: setup.seed,
-            pretrained: Pretrained::load(setup.model, &task)?,
+            pretrained: Pretrained::load(setup.model, &task, setup.simulation.arithmetic)?,
             fine_tune: fine_tune(setup)?,
             alone: Some(alone),
             max_devices: max_devices(setup)?,

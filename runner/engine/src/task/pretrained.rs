@@ -8,10 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use smolfed_core::fixed_point::round_weight;
 
 use super::Task;
 use crate::layout::TensorLayout;
 use crate::tables::model::ModelConfig;
+use crate::tables::simulation::ArithmeticName;
 use smolfed_data::error::DataError;
 use smolfed_data::folders::DataFolders;
 
@@ -99,6 +101,19 @@ pub enum PretrainedError {
         /// The tensor.
         name: String,
     },
+    /// A number is beyond those of devices that train in integers.
+    #[error(
+        "`model.init`: {name} in {path} holds {found}, but devices with `simulation.arithmetic` = \
+         \"integer\" store parameters between -8 and 8"
+    )]
+    Saturated {
+        /// The file.
+        path: String,
+        /// The tensor.
+        name: String,
+        /// The number.
+        found: f32,
+    },
     /// A checksum without a file.
     #[error("`model.init_checksum` has no effect without `model.init`; remove it")]
     ChecksumOfNothing,
@@ -149,17 +164,23 @@ impl Pretrained {
     /// Loads `model.init` for a model, if it is given.
     ///
     /// # Errors
-    /// [`PretrainedError`] if it does not hold tensors of this model.
+    /// [`PretrainedError`] if it does not hold tensors of this model, or numbers beyond those of
+    /// this arithmetic.
     pub fn load(
         model: &ModelConfig,
         task: &Task,
+        arithmetic: ArithmeticName,
     ) -> Result<Option<Arc<Self>>, Box<PretrainedError>> {
         let Some(path) = &model.init else {
             return Ok(None);
         };
         let bytes = read(path)?;
         let path = path.display().to_string();
-        let pretrained = Self::decode(path, &bytes, &task.layout())?;
+        let layout = task.layout();
+        let pretrained = Self::decode(path, &bytes, &layout)?;
+        if arithmetic == ArithmeticName::Integer {
+            pretrained.fits_integers(&layout)?;
+        }
         Ok(Some(Arc::new(pretrained)))
     }
 
@@ -203,6 +224,21 @@ impl Pretrained {
             tensors,
             others,
         })
+    }
+
+    /// Refuses numbers that devices with integers would silently replace by others.
+    fn fits_integers(&self, layout: &[TensorLayout]) -> Result<(), PretrainedError> {
+        let given = layout.iter().filter(|of| !self.others.contains(&of.name));
+        for (tensor, (_, values)) in given.zip(&self.tensors) {
+            if let Some(found) = values.iter().find(|value| round_weight(**value).1) {
+                return Err(PretrainedError::Saturated {
+                    path: self.path.clone(),
+                    name: tensor.name.clone(),
+                    found: *found,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Copies its tensors into a model's parameters.
@@ -351,6 +387,21 @@ mod tests {
             let error = decode(&bytes).unwrap_err().to_string();
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn numbers_beyond_the_integers_of_devices_are_refused() {
+        let fits = |biases: &[f32]| {
+            let bytes = file(Dtype::F32, &[("biases", &[2], biases)]);
+            let found = decode(&bytes).unwrap().fits_integers(&layout());
+            found.map_err(|error| error.to_string())
+        };
+        assert_eq!(fits(&[7.999, -7.999]), Ok(()));
+        let error = fits(&[1.0, -8.5]).unwrap_err();
+        assert!(
+            error.contains("biases in a.safetensors holds -8.5"),
+            "{error}"
+        );
     }
 
     #[test]
