@@ -33,7 +33,7 @@ impl Correlated {
     /// [`ExperimentError`] for the first invalid key.
     pub fn parse(config: &Config, device_count: u32) -> Result<Option<Self>, ExperimentError> {
         let (privacy, scheme) = (&config.privacy, config.cohort.sampling);
-        if privacy.mechanism == MechanismName::Independent {
+        if privacy.mechanism != MechanismName::Correlated {
             return Ok(None);
         }
         let participation = participation(config)?;
