@@ -31,7 +31,7 @@ pub(crate) fn read_ledger(path: PathBuf, unit: &str) -> PyResult<(Vec<Event>, us
     runs.dedup();
     let all = events(charges.iter());
     let of_unit = all.into_iter().filter(|event| event.unit == unit);
-    let found = conditions(&charges);
+    let found = conditions(&charges, unit);
     let found = found.iter().map(serde_json::to_string);
     let found: Vec<String> = found.collect::<Result<_, _>>().map_err(value_error)?;
     Ok((of_unit.map(Event).collect(), runs.len(), found))

@@ -46,6 +46,7 @@ use notes::notes;
 use questions::Drafts;
 use scaling::ScaleRelease;
 use smolfed_data::federation::Federation;
+use smolfed_release::ledger::Spent;
 use smolfed_release::masked::{HelperPolicy, Helpers, LocalHelpers};
 use smolfed_release::masking::Masking;
 use smolfed_release::origin::Origin;
@@ -111,7 +112,7 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError`] for the first invalid key.
     pub fn new(config: Config, federation: &Federation) -> Result<Self, ExperimentError> {
-        Self::with_spent(config, federation, &[], Origin::Simulation)
+        Self::with_spent(config, federation, &Spent::default(), Origin::Simulation)
     }
 
     /// Resolves a configuration for a population on which other runs have already `spent`.
@@ -121,7 +122,7 @@ impl Experiment {
     pub fn with_spent(
         config: Config,
         federation: &Federation,
-        spent: &[PrivacyEvent],
+        spent: &Spent,
         origin: Origin,
     ) -> Result<Self, ExperimentError> {
         let method = config.method;
@@ -140,13 +141,14 @@ impl Experiment {
         federation: &Federation,
         build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
     ) -> Result<Self, ExperimentError> {
-        Self::build(config, federation, &[], Origin::Simulation, build)
+        let spent = Spent::default();
+        Self::build(config, federation, &spent, Origin::Simulation, build)
     }
 
     fn build(
         config: Config,
         federation: &Federation,
-        spent: &[PrivacyEvent],
+        spent: &Spent,
         origin: Origin,
         build: impl FnOnce(&Setup<'_>) -> Result<Box<dyn Method>, ExperimentError>,
     ) -> Result<Self, ExperimentError> {
@@ -156,6 +158,7 @@ impl Experiment {
         declared.agree(name)?;
         let mut keys = Keys::parse(&config, federation)?;
         let (sampling, correlated) = (keys.sampling, keys.correlated.as_ref());
+        let events = spent.events();
         let setup = setup(&config, &keys, federation, spent, &origin);
         let method = build(&setup)?;
         let properties = method.properties();
@@ -169,8 +172,8 @@ impl Experiment {
         correlated.map_or(Ok(()), fits)?;
         let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
         let is_alone = properties.timing == Timing::Never && method.second_message().is_none();
-        let drafts = Drafts::new(&config, federation, &keys, spent, is_alone)?;
-        let mut notes = notes(&config, &declared, spent, &origin, &properties.notes);
+        let drafts = Drafts::new(&config, federation, &keys, events, is_alone)?;
+        let mut notes = notes(&config, &declared, events, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
         notes.extend(correlated.and_then(Correlated::note));
@@ -188,9 +191,9 @@ impl Experiment {
             side: [side, of_questions].concat(),
             with_noise_of_rounds,
             trials: trial.as_ref().map(|trial| trial.trials),
-            spent,
+            spent: events,
             is_ledger_shared: config.privacy.ledger.is_some(),
-            conditions: conditions(&config, federation, &origin),
+            conditions: conditions(&config, federation, spent, &origin),
             staleness: keys.attendance.windows().map(|windows| windows.staleness),
             notes,
         })?;
@@ -198,9 +201,8 @@ impl Experiment {
         let questions = drafts.with_noise(&privacy.mechanism, masking, &origin)?;
         privacy.note(questions::note(&questions, config.rounds));
         let devices = sampling.device_count();
-        let mut server = keys
-            .server
-            .step(&config, properties, &keys.attendance, devices)?;
+        let server = &keys.server;
+        let mut server = server.step(&config, properties, &keys.attendance, devices)?;
         weigh_denominator(&mut server, weight_cap, federation, &privacy);
         Ok(Self {
             declared,
@@ -650,7 +652,7 @@ pub(crate) fn setup<'a>(
     config: &'a Config,
     keys: &Keys,
     federation: &'a Federation,
-    spent: &'a [PrivacyEvent],
+    spent: &'a Spent,
     origin: &'a Origin,
 ) -> Setup<'a> {
     Setup {

@@ -40,7 +40,7 @@ use directory::RunDir;
 use directory::model_file::InputLayout;
 use recorder::{LedgerWriter, RunRecorder, SaveError};
 use smolfed_data::{DataError, DataFolders, Federation};
-use smolfed_release::ledger::{Ledger, LedgerError, earlier, events, has_its_own_seed, uncovered};
+use smolfed_release::ledger::{Ledger, LedgerError, Spent, has_its_own_seed};
 use smolfed_release::masked::Helpers;
 use smolfed_release::origin::Origin;
 use smolfed_release::statement::PrivacyStatement;
@@ -197,7 +197,7 @@ pub fn prepare_on(
     origin: Origin,
 ) -> Result<(Experiment, Federation), RunError> {
     pretrained::anchor(&mut config.model, folders).map_err(ExperimentError::from)?;
-    let (mut spent, mut flaws) = (Vec::new(), Vec::new());
+    let mut spent = Spent::default();
     if let Some(path) = &mut config.privacy.ledger {
         *path = std::path::absolute(&path).map_err(|source| LedgerError::Io {
             action: "open",
@@ -208,11 +208,9 @@ pub fn prepare_on(
     if let Some(path) = config.privacy.ledger.as_ref().filter(|path| path.exists()) {
         let (charges, run) = (Ledger::read(path)?, name(&config, &federation, &origin)?);
         has_its_own_seed(path, &charges, &run, origin.seed(config.run_seed()))?;
-        spent = events(earlier(&charges, &run));
-        flaws = uncovered(earlier(&charges, &run));
+        spent = Spent::before(&run, &charges);
     }
-    let mut experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
-    experiment.privacy.depend_on(flaws);
+    let experiment = Experiment::with_spent(config, &federation, &spent, origin)?;
     if experiment.release.is_simulation
         && let Cow::Owned(scaled) = experiment.scaled(&federation)
     {

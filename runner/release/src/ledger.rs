@@ -40,7 +40,7 @@ use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit};
 
 use crate::durable::{DurableFile, sync_folder};
 
-pub use charge::{Charge, DigestRecord, Line, conditions, earlier, events, uncovered};
+pub use charge::{Charge, DigestRecord, Line, Spent, conditions, events};
 pub use error::{LedgerError, Limit};
 
 /// An open ledger.

@@ -20,7 +20,7 @@ use super::schedule::Schedule;
 use super::split::Split;
 use super::statement::PrivacyStatement;
 use crate::bit::ClipBit;
-use crate::condition::{Condition, Conditions, Effect};
+use crate::condition::{Condition, Conditions, Effect, Randomness};
 use crate::mechanism::{Mechanism, sampler_of_std};
 use crate::{Encoding, Timing};
 pub use error::PlanError;
@@ -437,6 +437,16 @@ impl PrivacyPlan {
     #[must_use]
     pub fn has_uncovered(&self) -> bool {
         self.conditions.any(Effect::NoBound)
+    }
+
+    /// Returns the seeds that somebody can know.
+    #[must_use]
+    pub fn known_seeds(&self) -> Vec<(Randomness, u64)> {
+        let known = self.conditions.iter().filter_map(|found| match found {
+            Condition::KnownSeed { seed, of } => Some((*of, *seed)),
+            _ => None,
+        });
+        known.collect()
     }
 
     /// Returns the keys of the values that the user declared public.

@@ -1,21 +1,30 @@
 //! Conditions of an experiment's ε besides its numbers. They follow from the configuration and the
 //! preparation of the data, never from a result.
 
+use smolfed_accounting::PrivacyUnit;
+
 use crate::config::Config;
 use crate::data_conditions::of_data;
 use crate::method::MethodName;
 use crate::tables::cohort::Denominator;
 use smolfed_data::federation::Federation;
 use smolfed_release::condition::{Condition, Conditions};
+use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 
-/// Returns all conditions of an experiment except those of its ledger.
-pub(super) fn conditions(config: &Config, federation: &Federation, origin: &Origin) -> Conditions {
+/// Returns the conditions of the updates, of the preparation before them and of earlier runs.
+pub(super) fn conditions(
+    config: &Config,
+    federation: &Federation,
+    spent: &Spent,
+    origin: &Origin,
+) -> Conditions {
     let size = reveals_cohort_size(config).then_some(Condition::RealisedCohort);
     let mut found: Conditions = size.into_iter().collect();
     found.extend(of_data(federation));
     found.extend(of_initial_model(config));
     found.extend(origin.conditions(config.run_seed(), config.privacy.trust));
+    found.extend(spent.flaws(PrivacyUnit::Device));
     found
 }
 

@@ -1,6 +1,6 @@
 //! Inputs for building a method.
 
-use smolfed_accounting::{PrivacyEvent, Sampling};
+use smolfed_accounting::Sampling;
 use smolfed_core::personal::Effort;
 
 use crate::arithmetic::Local;
@@ -14,6 +14,7 @@ use crate::task::{LayersError, Task, TaskError};
 use smolfed_data::config::{DataConfig, SourceConfig};
 use smolfed_data::federation::Federation;
 use smolfed_data::scale::Scale;
+use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 use smolfed_release::plan::PrivacyKeys;
 
@@ -47,7 +48,7 @@ pub struct Setup<'a> {
     /// Drawing and accounting of cohorts.
     pub sampling: Sampling,
     /// Earlier expenses of other runs.
-    pub spent: &'a [PrivacyEvent],
+    pub spent: &'a Spent,
     /// Origin of devices and randomness.
     pub origin: &'a Origin,
 }

@@ -8,7 +8,10 @@ use crate::method::state::StateError;
 use crate::round::{RoundRecord, TrainingLoop};
 use crate::run_files::error::RunDirError;
 use crate::run_files::records::RecordFile;
+use smolfed_release::condition::Randomness;
 use smolfed_release::ledger::{Charge, Ledger, LedgerError, Limit};
+use smolfed_release::origin::Origin;
+use smolfed_release::plan::PrivacyPlan;
 
 /// The ledger while a run is charged to it.
 pub struct LedgerWriter {
@@ -18,9 +21,30 @@ pub struct LedgerWriter {
     run: String,
     seed: Option<u64>,
     planned: u32,
-    has_uncovered: bool,
-    declared: Vec<String>,
+    claims: Vec<Claim>,
     is_selected: bool,
+}
+
+/// The conditions of the charges for one unit of privacy.
+struct Claim {
+    unit: PrivacyUnit,
+    has_uncovered: bool,
+    known_seeds: Option<Vec<(Randomness, u64)>>,
+    declared: Vec<String>,
+}
+
+impl Claim {
+    /// Returns the conditions of a plan, for a run with this seed.
+    fn of(plan: &PrivacyPlan, origin: &Origin, seed: Option<u64>) -> Self {
+        let seeds = plan.known_seeds();
+        let has_seed = seed.is_some() || !seeds.is_empty();
+        Self {
+            unit: plan.event().unit,
+            has_uncovered: plan.has_uncovered(),
+            known_seeds: (has_seed && !origin.is_simulation()).then_some(seeds),
+            declared: plan.declared(),
+        }
+    }
 }
 
 impl LedgerWriter {
@@ -52,7 +76,11 @@ impl LedgerWriter {
         }
         let message = experiment.method.second_message();
         let plans = [Some(privacy), message.map(|message| &message.of_unit)];
-        let limits = plans.into_iter().flatten().filter_map(|plan| {
+        let plans = plans.into_iter().flatten();
+        let origin = &experiment.origin;
+        let seed = origin.seed(config.run_seed());
+        let claims = plans.clone().map(|plan| Claim::of(plan, origin, seed));
+        let limits = plans.filter_map(|plan| {
             let limit = Limit {
                 accountant: plan.accountant,
                 delta: plan.delta,
@@ -64,13 +92,12 @@ impl LedgerWriter {
             ledger,
             limits: limits.collect(),
             run: run.to_owned(),
-            seed: experiment.origin.seed(config.run_seed()),
+            seed,
             // Without a figure, all rounds, which states no less.
             planned: privacy
                 .planned_rounds(config.rounds)
                 .unwrap_or(config.rounds),
-            has_uncovered: privacy.has_uncovered(),
-            declared: privacy.declared(),
+            claims: claims.collect(),
             is_selected: experiment.trial.is_some(),
         }))
     }
@@ -80,6 +107,9 @@ impl LedgerWriter {
     /// # Errors
     /// [`LedgerError`]: the round must not be used.
     pub fn charge(&mut self, round: u32, event: PrivacyEvent) -> Result<(), LedgerError> {
+        let mut claims = self.claims.iter();
+        // Every event of a run has the unit of one of its plans.
+        let claim = claims.find(|claim| claim.unit == event.unit);
         let charge = Charge {
             run: self.run.clone(),
             seed: self.seed,
@@ -88,8 +118,9 @@ impl LedgerWriter {
             planned: Some(self.planned),
             event,
             has_digest: true,
-            has_uncovered: self.has_uncovered,
-            declared: self.declared.clone(),
+            has_uncovered: claim.is_none_or(|claim| claim.has_uncovered),
+            known_seeds: claim.and_then(|claim| claim.known_seeds.clone()),
+            declared: claim.map_or_else(Vec::new, |claim| claim.declared.clone()),
             is_selected: self.is_selected,
         };
         let mut limits = self.limits.iter();

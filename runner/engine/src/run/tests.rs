@@ -8,7 +8,9 @@ use tempfile::TempDir;
 use super::verify::verify;
 use super::*;
 use crate::config::Override;
+use smolfed_accounting::PrivacyUnit;
 use smolfed_release::Fault;
+use smolfed_release::condition::Effect;
 use smolfed_release::ledger::{Charge, Line};
 
 const TINY: &str = "name = \"tiny\"\nmethod = \"dp-fed\"\nrounds = 6\nseed = 7\n[data]\nsource = \
@@ -88,6 +90,41 @@ fn run_identity_other_build() {
     let stale = RunDir::open(&place.path().join("first")).unwrap();
     let found = verify(&stale, Origin::Simulation).unwrap();
     assert_eq!(found.differences[0].key, "rounds");
+}
+
+/// The charged moments of a private scale cover devices, but not the examples that matrices
+/// protect. Both a total of the ledger and later runs with the same ledger depend on this.
+#[test]
+fn charges_have_the_conditions_of_their_unit() {
+    const DIGITS: &str = "{source = \"digits\", devices = 20, validation = 0, scale = ";
+    let place = TempDir::new().unwrap();
+    let shared = format!("privacy.ledger={:?}", place.path().join("shared.jsonl"));
+    let run = |out: &str, scale: &str, seed: &str| {
+        let data = format!("data={DIGITS}\"{scale}\"}}");
+        let settings = [
+            shared.as_str(),
+            data.as_str(),
+            seed,
+            "method=\"fedsc\"",
+            "rounds=1",
+            "cohort={sampling = \"full\"}",
+            "contrast={privacy = {noise_multiplier = 4.0, delta = 1e-3}}",
+        ];
+        let statements = run(&place, out, &settings, WHOLE).unwrap().statements;
+        let uncovered = statements
+            .iter()
+            .map(|of| of.conditions().any(Effect::NoBound));
+        uncovered.collect::<Vec<_>>()
+    };
+    assert_eq!(run("first", "private", "seed=7"), [false, true]);
+    let charges = Ledger::read(&place.path().join("shared.jsonl")).unwrap();
+    let of = |charge: &Charge| (charge.event.unit, charge.has_uncovered);
+    let found: Vec<_> = charges.iter().map(of).collect();
+    assert!(found.contains(&(PrivacyUnit::Device, false)), "{found:?}");
+    assert!(found.contains(&(PrivacyUnit::Example, true)), "{found:?}");
+    assert!(!found.contains(&(PrivacyUnit::Device, true)), "{found:?}");
+    assert!(!found.contains(&(PrivacyUnit::Example, false)), "{found:?}");
+    assert_eq!(run("second", "unit", "seed=8"), [false, true]);
 }
 
 /// Over its budget, a different release is discarded before any of it is written.

@@ -78,8 +78,8 @@ pub struct PrivacyConfig {
     /// Default: `"independent"`.
     #[serde(skip_serializing_if = "MechanismName::is_independent")]
     pub mechanism: MechanismName,
-    /// b: the minimum distance between two rounds of a device. With `"buffered"`: 1 by default,
-    /// also with independent noise.
+    /// b: the minimum distance between two rounds of a device. With `"buffered"` and independent
+    /// noise: 1 by default.
     ///
     /// Default: required, or 1 with `sampling = "full"`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,8 +1,10 @@
 //! The lines of a ledger: the cost of a round, before it is released, and the digest of the
 //! release. A line is a JSON object whose last member is the CRC-32 of the JSON without it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
-use smolfed_accounting::event::{PrivacyEvent, Sampling};
+use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit, Sampling};
 
 use crate::condition::{Condition, Conditions, Randomness};
 
@@ -15,8 +17,7 @@ const CHECKSUM: &str = ",\"crc32\":\"";
 pub struct Charge {
     /// The name of the run: a digest of its configuration, data and version.
     pub run: String,
-    /// The seed of a simulation's random streams. `None` for secret randomness, which no two runs
-    /// share.
+    /// The seed of the run's random streams. `None` for secret randomness, which no two runs share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seed: Option<u64>,
     /// The round, from 0.
@@ -33,10 +34,14 @@ pub struct Charge {
     /// wrote none, so the releases of their rounds are unknown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_digest: bool,
-    /// Whether the run also released something that no charge covers, for example because it read
-    /// private rows without noise.
+    /// Whether the run also released something about the event's unit of privacy that no charge
+    /// covers, for example because it read private rows without noise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_uncovered: bool,
+    /// The seeds that somebody can know in a federation of real devices. `None` without seeds, for
+    /// a simulation, where all randomness follows from `seed`, and in ledgers of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_seeds: Option<Vec<(Randomness, u64)>>,
     /// The keys of the values that the user declared public.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub declared: Vec<String>,
@@ -112,8 +117,9 @@ impl Line {
 }
 
 /// Returns the conditions of a figure for these charges if they do not cover all releases.
-#[must_use]
-pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> Vec<Condition> {
+pub(super) fn uncovered<'a>(
+    charges: impl IntoIterator<Item = &'a Charge> + Clone,
+) -> Vec<Condition> {
     let any = |is_so: fn(&Charge) -> bool| charges.clone().into_iter().any(is_so);
     let found = [
         (any(|charge| charge.repetition > 0), Condition::Repeated),
@@ -127,13 +133,14 @@ pub fn uncovered<'a>(charges: impl IntoIterator<Item = &'a Charge> + Clone) -> V
     found.map(|(_, condition)| condition).collect()
 }
 
-/// Returns the conditions of the total of a ledger: those of [`uncovered`], the seeds of
-/// simulations, the values declared public, and whether the planned rounds were run.
+/// Returns the conditions of the total of a ledger for a unit of privacy: releases without a
+/// charge, the known seeds, the values declared public, and whether the planned rounds were run.
 #[must_use]
-pub fn conditions(charges: &[Charge]) -> Conditions {
-    let mut found: Conditions = uncovered(charges).into_iter().collect();
+pub fn conditions(charges: &[Charge], unit: PrivacyUnit) -> Conditions {
+    let mut found: Conditions = flaws(charges, unit).into_iter().collect();
+    let about = about(charges, unit);
     let mut last: Vec<&Charge> = Vec::new();
-    for charge in charges {
+    for charge in &about {
         match last.iter_mut().find(|known| known.run == charge.run) {
             Some(known) => *known = charge,
             None => last.push(charge),
@@ -146,10 +153,11 @@ pub fn conditions(charges: &[Charge]) -> Conditions {
                 .iter()
                 .map(|key| Condition::Confirmed { key: key.clone() }),
         );
-        found.extend(charge.seed.map(|seed| Condition::KnownSeed {
-            seed,
-            of: Randomness::Simulation,
-        }));
+        let of_simulation = || charge.seed.map(|seed| (Randomness::Simulation, seed));
+        let seeds = charge.known_seeds.clone();
+        let seeds = seeds.unwrap_or_else(|| of_simulation().into_iter().collect());
+        let seeds = seeds.into_iter();
+        found.extend(seeds.map(|(of, seed)| Condition::KnownSeed { seed, of }));
     }
     if last.len() > 1 {
         found.add(Condition::AfterOtherRuns);
@@ -158,19 +166,71 @@ pub fn conditions(charges: &[Charge]) -> Conditions {
     let several = last.iter().filter(|charge| !charge.event.is_one_release());
     found.extend(several.filter_map(|charge| match charge.planned {
         None => Some(Condition::NoPlan),
-        Some(planned) if charge.round + 1 < planned => Some(Condition::Stopped),
+        Some(planned) if last_round(charges, &charge.run) + 1 < planned => Some(Condition::Stopped),
         Some(_) => None,
     }));
     found
 }
 
-/// Returns the charges of other runs from before `run` began.
-pub fn earlier<'a>(charges: &'a [Charge], run: &str) -> impl Iterator<Item = &'a Charge> + Clone {
-    let first = charges.iter().position(|charge| charge.run == run);
-    charges
-        .get(..first.unwrap_or(charges.len()))
-        .unwrap_or_default()
-        .iter()
+/// Returns the last charged round of a run, which need not charge every unit of privacy.
+fn last_round(charges: &[Charge], run: &str) -> u32 {
+    let of_run = charges.iter().filter(|charge| charge.run == run);
+    of_run.map(|charge| charge.round).max().unwrap_or(0)
+}
+
+/// Returns the conditions of figures for a unit of privacy if the charges do not cover all
+/// releases. Moments of features are charged for devices alone.
+fn flaws(charges: &[Charge], unit: PrivacyUnit) -> Vec<Condition> {
+    let mut found = uncovered(&about(charges, unit));
+    let mut events = charges.iter().map(|charge| charge.event);
+    if unit == PrivacyUnit::Example && events.any(|event| event.is_moments()) {
+        found.push(Condition::MomentsOfDevices);
+    }
+    found
+}
+
+/// Returns the charges on which a figure for this unit of privacy depends: those of the unit, and
+/// all of the runs without any, since a run may also have released something without a charge.
+fn about(charges: &[Charge], unit: PrivacyUnit) -> Vec<Charge> {
+    let is_of_unit = |charge: &&Charge| charge.event.unit == unit;
+    let of_unit = charges.iter().filter(is_of_unit);
+    let runs: BTreeSet<&str> = of_unit.map(|charge| charge.run.as_str()).collect();
+    let is_about = |charge: &&Charge| is_of_unit(charge) || !runs.contains(charge.run.as_str());
+    charges.iter().filter(is_about).cloned().collect()
+}
+
+/// The charges of earlier runs on the same devices.
+#[derive(Debug, Clone, Default)]
+pub struct Spent {
+    charges: Vec<Charge>,
+    events: Vec<PrivacyEvent>,
+}
+
+impl Spent {
+    /// Takes the charges of other runs from before `run` began.
+    #[must_use]
+    pub fn before(run: &str, charges: &[Charge]) -> Self {
+        let first = charges.iter().position(|charge| charge.run == run);
+        let charges = charges.get(..first.unwrap_or(charges.len()));
+        let charges = charges.unwrap_or_default().to_vec();
+        Self {
+            events: events(&charges),
+            charges,
+        }
+    }
+
+    /// Returns their events.
+    #[must_use]
+    pub fn events(&self) -> &[PrivacyEvent] {
+        &self.events
+    }
+
+    /// Returns the conditions of later figures for this unit of privacy if the charges do not cover
+    /// all releases.
+    #[must_use]
+    pub fn flaws(&self, unit: PrivacyUnit) -> Vec<Condition> {
+        flaws(&self.charges, unit)
+    }
 }
 
 /// Returns the events of charges. The rounds of one run and kind are one event, so that a bound on

@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 use tempfile::TempDir;
 
+use super::charge::uncovered;
 use super::*;
 use crate::condition::{Condition, Randomness};
 use crate::durable::forgetful::ForgetfulFile;
@@ -37,6 +38,7 @@ fn charge(run: &str, round: u32) -> Charge {
         event: event(1.0, poisson()),
         has_digest: true,
         has_uncovered: false,
+        known_seeds: None,
         declared: Vec::new(),
         is_selected: false,
     }
@@ -224,10 +226,10 @@ fn runs_that_share_a_file_add_up_and_stop_at_the_limit() {
         [event(1.0, poisson()).with_count(7)]
     );
     assert_eq!(
-        events(earlier(second.charges(), "b")),
+        Spent::before("b", second.charges()).events(),
         [event(1.0, poisson()).with_count(4)]
     );
-    assert_eq!(earlier(second.charges(), "a").count(), 0);
+    assert_eq!(Spent::before("a", second.charges()).events(), []);
 }
 
 /// A run checks its own rounds before it trains: the limit applies to several runs.
@@ -498,12 +500,68 @@ fn no_figure_of_a_ledger_is_proved_where_its_charges_cover_too_little() {
     }
 }
 
+/// A figure about examples depends on the charges for examples, and on runs without any. The flaws
+/// of a run's other charges concern devices.
+#[test]
+fn the_conditions_of_a_figure_are_those_of_its_unit() {
+    let flawed = |run: &str, unit| Charge {
+        event: PrivacyEvent {
+            unit,
+            ..event(1.0, poisson())
+        },
+        has_uncovered: true,
+        ..charge(run, 0)
+    };
+    let sound = |run, unit| Charge {
+        has_uncovered: false,
+        ..flawed(run, unit)
+    };
+    let (device, example) = (PrivacyUnit::Device, PrivacyUnit::Example);
+    let flaws = |charges: &[Charge]| {
+        let spent = Spent::before("later", charges);
+        [device, example].map(|unit| spent.flaws(unit).len())
+    };
+    assert_eq!(flaws(&[sound("a", device), flawed("a", example)]), [0, 1]);
+    assert_eq!(flaws(&[flawed("a", device), sound("a", example)]), [1, 0]);
+    assert_eq!(flaws(&[flawed("a", device), sound("b", example)]), [1, 1]);
+    assert_eq!(flaws(&[sound("a", device), sound("a", example)]), [0, 0]);
+    // Moments of features are charged for devices alone.
+    let noise_multiplier = NoiseMultiplier::new(1.0).unwrap();
+    let moments = Charge {
+        event: PrivacyEvent {
+            mechanism: Mechanism::Moments {
+                noise_multiplier,
+                grid_bits: 20,
+            },
+            ..event(1.0, poisson())
+        },
+        ..charge("a", 0)
+    };
+    assert_eq!(flaws(&[moments]), [0, 1]);
+}
+
+/// Not every round of a run charges every unit of privacy.
+#[test]
+fn a_run_is_complete_whatever_its_last_round_charges() {
+    let mut first = charge("a", 0);
+    first.event.unit = PrivacyUnit::Example;
+    let charges = [first, charge("a", 9)];
+    for unit in [PrivacyUnit::Device, PrivacyUnit::Example] {
+        let mut found = conditions(&charges, unit)
+            .iter()
+            .cloned()
+            .collect::<Vec<_>>();
+        found.retain(|condition| !matches!(condition, Condition::KnownSeed { .. }));
+        assert_eq!(found, []);
+    }
+}
+
 /// The total of a ledger needs its schedule, unless its single run was not stopped. It depends on
 /// the declared values, and on each known seed.
 #[test]
 fn the_total_of_a_stopped_run_needs_its_schedule() {
     let of = |charges: &[Charge]| {
-        let found = conditions(charges);
+        let found = conditions(charges, PrivacyUnit::Device);
         found.iter().cloned().collect::<Vec<_>>()
     };
     let secret = |run, round| Charge {
@@ -530,4 +588,19 @@ fn the_total_of_a_stopped_run_needs_its_schedule() {
     };
     let key = "data.classes".to_owned();
     assert_eq!(of(&[declared]), [Condition::Confirmed { key }, seed]);
+    // In a federation, the seed of the coordinator need not determine the noise.
+    let of_masks = (Randomness::Masks, 3);
+    for known_seeds in [vec![], vec![of_masks]] {
+        let fleet = Charge {
+            known_seeds: Some(known_seeds.clone()),
+            ..charge("a", 9)
+        };
+        let line = Line::Charge(fleet).text();
+        let Line::Charge(read) = Line::parse(line.trim_end().as_bytes()).unwrap() else {
+            panic!("{line}");
+        };
+        let seeds = known_seeds.into_iter();
+        let seeds = seeds.map(|(of, seed)| Condition::KnownSeed { seed, of });
+        assert_eq!(of(&[read]), seeds.collect::<Vec<_>>());
+    }
 }

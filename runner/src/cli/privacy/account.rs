@@ -71,7 +71,7 @@ pub(in crate::cli) fn run(
             let charges = Ledger::read(path)?;
             let events = flags.of_unit(path, ledger::events(&charges))?;
             let names: BTreeSet<&str> = charges.iter().map(|charge| charge.run.as_str()).collect();
-            runs = Some((names.len(), ledger::conditions(&charges)));
+            runs = Some((names.len(), ledger::conditions(&charges, flags.unit())));
             let devices = events.iter().map(|event| event.sampling.device_count());
             let Some(devices) = devices.max() else {
                 let path = path.display();

@@ -171,6 +171,11 @@ impl MechanismArgs {
         clip_norm.map_err(bad("--clip-norm"))
     }
 
+    /// Returns the requested unit of protection.
+    pub(super) const fn unit(&self) -> PrivacyUnit {
+        self.unit.protected()
+    }
+
     /// The events of a ledger that protect the requested unit.
     pub(super) fn of_unit(
         &self,
@@ -181,7 +186,7 @@ impl MechanismArgs {
             Unit::Device => ("device", "example"),
             Unit::Example => ("example", "device"),
         };
-        let unit = self.unit.protected();
+        let unit = self.unit();
         let is_empty = events.is_empty();
         let found: Vec<PrivacyEvent> = events.into_iter().filter(|e| e.unit == unit).collect();
         // The ledger's events are about users with the devices that its runs configured, or more.

@@ -9,6 +9,7 @@ use super::*;
 use crate::config::Override;
 use crate::experiment::Experiment;
 use smolfed_data::DataFolders;
+use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 
 const TRIAL: &str = r#"
@@ -268,7 +269,7 @@ fn what_a_selection_does_not_cover_is_refused() {
     let folders = DataFolders::new(Vec::new());
     let federation = Federation::new(&config.data, &folders, config.seed).unwrap();
     let refused = |config: &Config, origin| {
-        let found = Experiment::with_spent(config.clone(), &federation, &[], origin);
+        let found = Experiment::with_spent(config.clone(), &federation, &Spent::default(), origin);
         found.map(|_| ()).unwrap_err().to_string()
     };
     let error = refused(&config, Origin::Simulation);

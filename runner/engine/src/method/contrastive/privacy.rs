@@ -45,7 +45,7 @@ pub(super) fn of_matrices(
     };
     let bound = ClipNorm::new(f64::from(bound.get()))
         .map_err(refuse("contrast.norm_bound", bound.get()))?;
-    let spent = of_unit(setup.spent, PrivacyUnit::Example);
+    let spent = of_unit(setup.spent.events(), PrivacyUnit::Example);
     let mut plan = PrivacyPlan::new(event, delta, privacy.accountant, spent).with_clip_norm(bound);
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
     plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
@@ -59,6 +59,7 @@ pub(super) fn of_matrices(
     plan.note(notes);
     plan.depend_on(setup.origin.conditions(Some(setup.seed), TrustModel::Local));
     plan.depend_on(of_data(setup.federation));
+    plan.depend_on(setup.spent.flaws(PrivacyUnit::Example));
     if setup.federation.private_scale().is_some() {
         plan.depend_on([Condition::MomentsOfDevices]);
     }

@@ -16,6 +16,7 @@ use crate::source::Simulated;
 use crate::source::simulated::train_cohort;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::{DataFolders, Federation};
+use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 use smolfed_release::sampling::draw_cohort;
 use smolfed_release::statement::Subject;
@@ -44,7 +45,8 @@ fn build(settings: &[&str]) -> (Experiment, Federation) {
 fn fedsc(experiment: &Experiment, federation: &Federation) -> Contrastive {
     let config = &experiment.config;
     let keys = Keys::parse(config, federation).unwrap();
-    let setup = crate::experiment::setup(config, &keys, federation, &[], &Origin::Simulation);
+    let spent = Spent::default();
+    let setup = crate::experiment::setup(config, &keys, federation, &spent, &Origin::Simulation);
     contrastive(&setup, Kind::Fedsc).unwrap()
 }
 
