@@ -523,15 +523,18 @@ impl RunSession<'_> {
     fn round(&mut self, source: &mut dyn Source) -> Result<RoundRecord, RunError> {
         let round = self.training.round();
         let mut epsilon = self.budget.before(round)?;
+        let events = self.training.experiment().events_in(round);
         if let Some(ledger) = &mut self.ledger {
-            for event in self.training.experiment().events_in(round) {
-                ledger.charge(round, event)?;
+            for event in &events {
+                ledger.charge(round, *event)?;
             }
         }
         let RoundResult {
             mut record,
             released,
         } = self.training.step(source)?;
+        // Without a charge, there is nothing that a repetition could cost again.
+        let released = released.filter(|_| !events.is_empty());
         if let (Some(ledger), Some(released)) = (&mut self.ledger, released) {
             let again = ledger.record(round, &self.training.digest(&released))?;
             if !again.is_empty() {

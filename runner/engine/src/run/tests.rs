@@ -127,6 +127,26 @@ fn charges_have_the_conditions_of_their_unit() {
     assert_eq!(run("second", "unit", "seed=8"), [false, true]);
 }
 
+/// Devices that train alone release only their answers, after the last round.
+#[test]
+fn rounds_without_a_release_are_not_in_the_ledger() {
+    let place = TempDir::new().unwrap();
+    let settings = [
+        "method=\"local\"",
+        "rounds=3",
+        "cohort={sampling = \"full\"}",
+        "questions=[{kind = \"count\"}]",
+    ];
+    let found = run(&place, "local", &settings, WHOLE).unwrap();
+    assert_eq!(found.records.len(), 3);
+    let charges = Ledger::read(&place.path().join("local/ledger.jsonl")).unwrap();
+    let rounds: Vec<u32> = charges.iter().map(|charge| charge.round).collect();
+    assert_eq!(rounds, [2]);
+    let dir = RunDir::open(&place.path().join("local")).unwrap();
+    let verified = verify(&dir, Origin::Simulation).unwrap();
+    assert!(verified.agrees(), "{verified:?}");
+}
+
 /// Over its budget, a different release is discarded before any of it is written.
 #[test]
 fn a_repetition_over_budget_is_discarded() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use smolfed_accounting::event::{PrivacyEvent, PrivacyUnit, Sampling};
+use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling};
 
 use crate::condition::{Condition, Conditions, Randomness};
 
@@ -255,6 +255,8 @@ pub fn events<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<PrivacyE
         }
     }
     // A statement names the mechanism of the last event: that of updates, if there are any.
-    events.sort_by_key(|(_, event)| !event.is_beside_updates());
+    let is_matrix =
+        |event: &PrivacyEvent| matches!(event.mechanism, Mechanism::CorrelationMatrix { .. });
+    events.sort_by_key(|(_, event)| (!event.is_beside_updates(), !is_matrix(event)));
     events.into_iter().map(|(_, event)| event).collect()
 }

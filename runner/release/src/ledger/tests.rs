@@ -540,6 +540,21 @@ fn the_conditions_of_a_figure_are_those_of_its_unit() {
     assert_eq!(flaws(&[moments]), [0, 1]);
 }
 
+/// The total for devices is about updates, although every round also charges matrices.
+#[test]
+fn the_last_event_of_a_total_is_that_of_the_updates() {
+    let noise_multiplier = NoiseMultiplier::new(1.0).unwrap();
+    let matrices = Charge {
+        event: PrivacyEvent {
+            mechanism: Mechanism::CorrelationMatrix { noise_multiplier },
+            ..event(1.0, poisson())
+        },
+        ..charge("a", 0)
+    };
+    let found = events([&charge("a", 0), &matrices]);
+    assert_eq!(found, [matrices.event, event(1.0, poisson())]);
+}
+
 /// Not every round of a run charges every unit of privacy.
 #[test]
 fn a_run_is_complete_whatever_its_last_round_charges() {
