@@ -418,7 +418,8 @@ impl Drop for Coordinator {
         }
         // Chain keys are written now and then. After an orderly end all are on disk, so that a copy
         // of a device, or a restored old ledger, is behind from then on.
-        if let Err(error) = self.service.registry().ledgers().save_all() {
+        let saved = self.service.registry().ledgers().save_all();
+        if let Err(error) = saved {
             tracing::error!(reason = "keys", "{error}");
         }
     }
@@ -426,7 +427,7 @@ impl Drop for Coordinator {
 
 /// Waits until the round is over for all awaited devices, or until the deadline. Meanwhile gives
 /// devices their turns.
-fn wait(
+pub(super) fn wait(
     service: &Service,
     mut turns: Turns<'_>,
     deadline: Instant,
@@ -437,8 +438,10 @@ fn wait(
     let mut is_reported = false;
     loop {
         take_over();
-        // A device is invited only once its ledger is on disk.
-        match registry.ledgers().save(service.now()) {
+        // A device is invited only once its ledger is on disk. This statement also releases the
+        // ledgers, which a device locks after itself.
+        let saved = registry.ledgers().save(service.now());
+        match saved {
             Ok(()) => {
                 for connection in turns.advance(service.now()) {
                     service.wake(connection);

@@ -367,7 +367,8 @@ impl Monitor {
 
     /// Sets the number of awaited devices.
     pub fn awaits(&self, awaited: usize) {
-        if let Some(current) = &mut lock(&self.state).current {
+        let mut state = lock(&self.state);
+        if let Some(current) = &mut state.current {
             current.awaited = awaited;
             current.looked = Some(Instant::now());
         }
@@ -375,7 +376,8 @@ impl Monitor {
 
     /// Notes that devices are no longer awaited. The rest of the round has no time limit.
     pub fn awaits_no_more(&self) {
-        if let Some(current) = &mut lock(&self.state).current {
+        let mut state = lock(&self.state);
+        if let Some(current) = &mut state.current {
             current.looked = None;
         }
     }

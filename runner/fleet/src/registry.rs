@@ -2,6 +2,13 @@
 //!
 //! Each device has a separate lock, under which its frames are opened and sealed: two devices never
 //! wait for each other's cryptography. All other locks here are held for a lookup.
+//!
+//! A thread takes locks in this order, so that no two threads wait for each other:
+//!
+//! 1. the list of devices, which is kept only by [`Registry::for_each`],
+//! 2. one device, and never two,
+//! 3. ledgers, searches or nonces, alone, or names,
+//! 4. orphans, then changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};

@@ -339,7 +339,8 @@ impl Service {
     /// Logs the events of a connection's devices.
     fn report(&self, served: &mut Served) {
         if served.connection.take_refused() {
-            for event in self.registry.ledgers().take_events() {
+            let events = self.registry.ledgers().take_events();
+            for event in events {
                 // The sentence names the device.
                 tracing::warn!(
                     reason = "ledger or key",

@@ -44,10 +44,8 @@ impl Stopping {
     /// Returns the deadline of a round planned to end at `deadline`.
     #[must_use]
     pub fn deadline(&self, deadline: Instant) -> Instant {
-        match *lock(&self.deadline) {
-            Some(earlier) => deadline.min(earlier),
-            None => deadline,
-        }
+        let asked = *lock(&self.deadline);
+        asked.map_or(deadline, |earlier| deadline.min(earlier))
     }
 }
 

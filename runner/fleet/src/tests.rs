@@ -28,6 +28,7 @@ use smolfed_release::ReceivedUpdate;
 
 mod handshake;
 mod harness;
+mod locks;
 #[cfg(feature = "page")]
 mod metrics;
 mod presence;
