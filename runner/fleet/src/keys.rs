@@ -114,8 +114,12 @@ impl FleetKeys {
     /// [`KeysError`], with the keys unchanged. One cause is another seed of the devices' random
     /// streams, which the run's privacy statement would have to mention.
     pub fn reload(&mut self) -> Result<KeyChanges, KeysError> {
-        let Stored { file, vault } =
-            Stored::read(&self.path, self.vault.as_ref(), &self.passphrase)?;
+        // A prompt would stop the round in progress until somebody answers it.
+        let passphrase = match &self.passphrase {
+            PassphraseSource::Terminal => &PassphraseSource::Nowhere,
+            source => source,
+        };
+        let Stored { file, vault } = Stored::read(&self.path, self.vault.as_ref(), passphrase)?;
         if file.device_seed != self.device_seed {
             return Err(content(&self.path)(
                 "`device_seed` was changed: it takes effect with the next start".to_owned(),

@@ -159,7 +159,8 @@ impl Server {
     }
 
     fn state(&self) -> Reply {
-        Reply::State(lock(&self.service).state())
+        // An answer to an earlier connection may hold the service for seconds.
+        tokio::task::block_in_place(|| Reply::State(lock(&self.service).state()))
     }
 }
 

@@ -243,3 +243,18 @@ fn a_coordinator_reads_encrypted_keys_again_without_the_passphrase() {
     let error = Edit::begin(&path, &source).unwrap_err().to_string();
     assert!(error.contains("the passphrase is wrong"), "{error}");
 }
+
+/// A prompt would stop the round in progress.
+#[test]
+fn a_running_coordinator_asks_nobody_for_a_passphrase() {
+    let (_dir, path) = fleet();
+    let mut keys = FleetKeys::open(&path, PassphraseSource::Terminal).unwrap();
+    let mut change = edit(&path);
+    change.seal_with(Some(
+        Vault::with_cost(b"six random words", Cost::TEST).unwrap(),
+    ));
+    change.store().unwrap();
+    let error = keys.reload().unwrap_err().to_string();
+    assert!(error.contains("--passphrase-file"), "{error}");
+    assert_eq!(numbers(&keys), [0, 9]);
+}

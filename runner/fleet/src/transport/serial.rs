@@ -2,9 +2,12 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
-use tokio_serial::SerialPortBuilderExt;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_serial::{SerialPortBuilderExt, SerialStream};
 
 use super::endpoint::{Connecting, Endpoint, Listener, SERIAL, Scheme, Transport};
 use super::options::Options;
@@ -44,6 +47,39 @@ impl fmt::Display for Serial {
     }
 }
 
+/// An open line. A flush does not wait until the bytes are on the wire: that would block the thread
+/// of all other connections, without end if the board takes no more bytes. A write waits for room
+/// in the buffer of the operating system instead, which a time-out can end.
+struct Line(SerialStream);
+
+impl AsyncRead for Line {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Line {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
 impl Endpoint for Serial {
     fn leaves_this_machine(&self) -> bool {
         false
@@ -52,7 +88,7 @@ impl Endpoint for Serial {
     fn connect<'a>(&'a self, _: &'a Options) -> Connecting<'a> {
         Box::pin(async {
             let line = tokio_serial::new(&self.path, self.baud).open_native_async()?;
-            Ok(Box::new(line) as Box<dyn Transport>)
+            Ok(Box::new(Line(line)) as Box<dyn Transport>)
         })
     }
 
