@@ -271,7 +271,7 @@ fn what_cannot_be_selected_in_private_is_refused() {
     place.write("run.toml", &table);
     let run = place.smolfed("run run.toml --out out");
     run.refused(2, &["`privacy.selection.seed` is missing", "smolfed sweep"]);
-    place.write("trial.toml", format!("{table}seed = 1\n"));
+    place.write("trial.toml", format!("{table}seeded = true\nseed = 1\n"));
     let audit = place.smolfed("audit trial.toml --runs 20 --json");
     let checks = audit.success().json()["checks"].to_string();
     assert!(

@@ -27,10 +27,10 @@ use smolfed_core::stream::Root;
 use smolfed_core::train::TrainReport;
 
 use super::scaling::noise;
-use crate::check::{ExperimentError, out_of_range, refuse};
+use crate::check::{ExperimentError, contradiction, out_of_range, refuse};
 use crate::config::Config;
 use crate::evaluation::samples::evaluate;
-use crate::tables::privacy::{SelectionConfig, TrialsName};
+use crate::tables::privacy::{SelectionConfig, TrialSeed, TrialsName};
 use crate::tables::simulation::ArithmeticName;
 use crate::task::Task;
 use smolfed_data::dataset::DeviceBuffer;
@@ -75,11 +75,19 @@ impl Trial {
         };
         let trials = trials(selection)?;
         can_be_scored(keys.noise, federation)?;
-        if selection.seed.is_none() {
+        let Some(seed) = selection.seed else {
             return Err(ExperimentError::Missing {
                 key: "privacy.selection.seed",
                 purpose: "a trial is drawn by `smolfed sweep` with `sweep.choose` = \"private\"",
             });
+        };
+        // The statement says where the trial came from.
+        if selection.seeded != matches!(seed, TrialSeed::Known(_)) {
+            return Err(contradiction(
+                "privacy.selection.seeded",
+                "privacy.selection.seed",
+                "the seed of a trial is a number with `seeded = true`, and \"secret\" without",
+            ));
         }
         let value = selection.score_noise_multiplier;
         let multiplier = NoiseMultiplier::new(value).map_err(refuse(SCORE_NOISE, value))?;

@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn the_models_of_a_chosen_run_can_be_trained() {
         let changes = [
-            "privacy.selection.seed=3",
+            "privacy.selection={seeded=true,seed=3}",
             "privacy.epsilon=4",
             "data.device_validation=0.2",
         ];

@@ -10,7 +10,7 @@ const STEPS: &str = "method = \"dpfedmtl\"\nseed = 7\nrounds = 3\n[model]\nhidde
 const TRIAL: &str = "method = \"dp-fed\"\nseed = 5\nrounds = 3\n[data]\nsource = \"digits\"\n\
                      devices = 40\nsamples_per_device = 10\ndevice_validation = 0.2\n\
                      scale = \"unit\"\n[cohort]\nsampling = \"full\"\n[privacy]\n\
-                     clip_norm = 0.5\nepsilon = 2\n[privacy.selection]\nseed = 11\n";
+                     clip_norm = 0.5\nepsilon = 2\n[privacy.selection]\nseeded = true\nseed = 11\n";
 
 fn parsed(text: &str) -> Audited {
     let config = Config::parse(text, "a test", &[]).unwrap();

@@ -71,6 +71,7 @@ fn the_charges_of_all_rounds_are_the_releases_of_the_plan() {
         "data={source = \"digits\", devices = 60, scale = \"private\", validation = 0}";
     const MASKS: &str = "privacy.trust=\"distributed\"";
     const TRIAL: &str = "data={source = \"digits\", devices = 60, device_validation = 0.2}";
+    const SEED: &str = "privacy.selection={seeded = true, seed = 11}";
     for settings in [
         &[][..],
         &["questions=[]"],
@@ -80,7 +81,7 @@ fn the_charges_of_all_rounds_are_the_releases_of_the_plan() {
         &["privacy.clip_norm=\"adaptive\""],
         &["method=\"local\"", FULL, WITHOUT_MODEL],
         &["method=\"ask\"", "rounds=1"],
-        &[TRIAL, FULL, "privacy.selection.seed=11", "questions=[]"],
+        &[TRIAL, FULL, SEED, "questions=[]"],
     ] {
         let (experiment, _) = experiment(settings);
         let rounds = experiment.config().rounds;

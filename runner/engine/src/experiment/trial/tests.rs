@@ -32,6 +32,7 @@ batch_size = 5
 clip_norm = 0.5
 epsilon = 2
 [privacy.selection]
+seeded = true
 seed = 11
 "#;
 
@@ -292,6 +293,24 @@ fn what_a_selection_does_not_cover_is_refused() {
         error.contains("`privacy.selection.seed` is missing"),
         "{error}"
     );
+}
+
+/// The statement says whether the trial came from a known seed.
+#[test]
+fn a_trial_has_the_seed_that_its_statement_tells_of() {
+    for change in [
+        "privacy.selection.seeded=false",
+        "privacy.selection.seed=secret",
+    ] {
+        let error = build(&[change]).0.unwrap_err().to_string();
+        let both = "`privacy.selection.seeded` and `privacy.selection.seed` contradict";
+        assert!(error.starts_with(both), "{error}");
+    }
+    let secret = [
+        "privacy.selection.seeded=false",
+        "privacy.selection.seed=secret",
+    ];
+    build(&secret).0.unwrap();
 }
 
 #[test]
