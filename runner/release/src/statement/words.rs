@@ -80,7 +80,8 @@ impl PrivacyStatement {
 
     /// Returns the conditions, to follow the status of the figure: the conditions of a bound, or
     /// the parts that a figure does not cover.
-    fn conditions_in_brief(&self) -> String {
+    #[must_use]
+    pub fn conditions_in_brief(&self) -> String {
         let of = |effect, separator| self.conditions.in_brief(effect, separator);
         if let Some(uncovered) = of(Effect::NoBound, "; ") {
             return format!(" (not covered: {uncovered})");

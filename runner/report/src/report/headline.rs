@@ -2,7 +2,7 @@
 
 use super::html::escape;
 use super::input::{Audience, ReportInput};
-use super::page::{BADGE, badge, paragraph, section};
+use super::page::{BADGE, badge, paragraph, prose, section};
 use smolfed_accounting::TrustModel;
 use smolfed_engine::evaluation::devices::{DeviceReport, Which};
 use smolfed_engine::method::MethodName;
@@ -208,14 +208,11 @@ fn epsilon(input: &ReportInput) -> String {
     let planned = statement
         .epsilon_planned
         .filter(|_| statement.is_bound_of_schedule());
-    let worth = match planned {
-        Some(planned) => &format!(
-            "{}, {} for the whole plan",
-            statement.worth(),
-            upper(planned, 4)
-        ),
-        None => statement.worth(),
-    };
+    let planned = planned.map_or(String::new(), |planned| {
+        format!(", {} for the whole plan", upper(planned, 4))
+    });
+    let (worth, conditions) = (statement.worth(), statement.conditions_in_brief());
+    let worth = prose(&format!("{worth}{conditions}{planned}"));
     let of_matrices = statement.subject == Subject::CorrelationMatrices;
     let (name, unprotected) = match (of_matrices, input.statements.first()) {
         (true, Some(first)) if first.epsilon.is_infinite() => {

@@ -79,7 +79,7 @@ fn figure(statement: &PrivacyStatement) -> String {
 fn meaning(statement: &PrivacyStatement) -> String {
     let worth = match statement.epsilon.is_infinite() {
         true => "no privacy guarantee at all".to_owned(),
-        false => statement.worth().to_owned(),
+        false => format!("{}{}", statement.worth(), statement.conditions_in_brief()),
     };
     let planned = statement.epsilon_planned;
     let planned = planned.filter(|_| statement.is_bound_of_schedule());
