@@ -176,7 +176,7 @@ impl Experiment {
         let mut notes = notes(&config, &declared, events, &origin, &properties.notes);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
-        notes.extend(correlated.and_then(Correlated::note));
+        notes.extend(keys.note(&config)?);
         let side = side_releases(scale_release.as_ref(), trial.as_ref(), &*method);
         let [of_questions, with_noise_of_rounds] = drafts.sides();
         let weight_cap = weights.cap(federation)?;

@@ -49,19 +49,28 @@ pub(super) fn staleness(config: &Config) -> Result<Option<u32>, ExperimentError>
 /// # Errors
 /// [`ExperimentError`] for the first invalid key.
 pub(super) fn participation(config: &Config) -> Result<Option<Participation>, ExperimentError> {
-    let Some(staleness) = staleness(config)? else {
+    let separation = config.privacy.separation.unwrap_or(1);
+    let Some(distance) = distance(config, separation)? else {
         return Ok(None);
     };
-    let separation = config.privacy.separation.unwrap_or(1);
-    let participations = cut(config, separation, staleness);
+    let participations = cut(config, distance);
     let allowed = Participation::new(config.rounds, separation, participations);
     allowed.map(Some).map_err(of_participation(config.rounds))
 }
 
+/// Returns the least number of windows between two versions that a device takes, if the run has
+/// windows.
+///
+/// # Errors
+/// As [`staleness`].
+pub(super) fn distance(config: &Config, separation: u32) -> Result<Option<u32>, ExperimentError> {
+    let staleness = staleness(config)?;
+    Ok(staleness.map(|staleness| separation.saturating_add(staleness).max(1)))
+}
+
 /// Returns k, limited to the largest possible number of participations.
-pub(super) fn cut(config: &Config, separation: u32, staleness: u32) -> u32 {
-    let apart = separation.saturating_add(staleness).max(1);
-    let possible = config.rounds.div_ceil(apart);
+pub(super) fn cut(config: &Config, distance: u32) -> u32 {
+    let possible = config.rounds.div_ceil(distance);
     let asked = config.privacy.participations.unwrap_or(u32::MAX);
     asked.min(possible)
 }

@@ -22,8 +22,6 @@ use smolfed_release::Encoding;
 pub(crate) struct Correlated {
     /// The combination of sums, and its cost.
     pub strategy: Arc<Strategy>,
-    /// The requested number of participations, if it is impossible.
-    cut: Option<u32>,
 }
 
 impl Correlated {
@@ -42,10 +40,8 @@ impl Correlated {
         if scheme == CohortSampling::BlockCyclic {
             strategy = drawn_in_turn(&config.cohort, strategy, device_count)?;
         }
-        let asked = privacy.participations;
         Ok(Some(Self {
             strategy: Arc::new(strategy),
-            cut: asked.filter(|asked| *asked > participation.participations()),
         }))
     }
 
@@ -121,19 +117,6 @@ impl Correlated {
             ),
         })
     }
-
-    /// Returns a note for readers of the statement.
-    pub fn note(&self) -> Option<String> {
-        let participation = self.strategy.participation();
-        let (n, b) = (participation.rounds(), participation.separation());
-        self.cut.map(|asked| {
-            format!(
-                "`privacy.participations` is {asked}, but no more than {} of {n} rounds are {b} \
-                 rounds apart: that many are counted.",
-                participation.participations()
-            )
-        })
-    }
 }
 
 /// Returns (k, b). The default is as often as possible.
@@ -149,9 +132,9 @@ fn participation(config: &Config) -> Result<Participation, ExperimentError> {
             });
         }
     };
-    let participations = match buffered::staleness(config)? {
+    let participations = match buffered::distance(config, separation)? {
         None => privacy.participations.unwrap_or(u32::MAX),
-        Some(staleness) => buffered::cut(config, separation, staleness),
+        Some(distance) => buffered::cut(config, distance),
     };
     Participation::new(config.rounds, separation, participations)
         .map_err(of_participation(config.rounds))

@@ -99,6 +99,34 @@ impl Keys {
             window_bound,
         })
     }
+
+    /// Returns a note for readers of the statement if the requested number of participations is
+    /// impossible.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Range`] for an invalid staleness.
+    pub fn note(&self, config: &Config) -> Result<Option<String>, ExperimentError> {
+        let of_strategy = self
+            .correlated
+            .as_ref()
+            .map(|of| of.strategy.participation());
+        let Some(allowed) = of_strategy.or(self.window_bound) else {
+            return Ok(None);
+        };
+        let (k, n, b) = (
+            allowed.participations(),
+            allowed.rounds(),
+            allowed.separation(),
+        );
+        let apart = buffered::distance(config, b)?.unwrap_or(b);
+        let asked = config.privacy.participations.filter(|asked| *asked > k);
+        Ok(asked.map(|asked| {
+            format!(
+                "`privacy.participations` is {asked}, but no more than {k} of {n} rounds are \
+                 {apart} rounds apart: that many are counted."
+            )
+        }))
+    }
 }
 
 /// Returns the step of local training in the first round.

@@ -108,6 +108,15 @@ fn participations_that_cannot_be_are_cut_and_that_is_said() {
     let statements = experiment.statements(12, &[]).unwrap();
     let cut = "`privacy.participations` is 9, but no more than 3 of 12 rounds are 5 rounds apart";
     assert!(statements[0].notes.iter().any(|note| note.starts_with(cut)));
+    // A device of a fleet that sleeps begins no version before the last one has expired.
+    let windows = "cohort={sampling=\"buffered\",cohort_size=20,staleness=2}";
+    let cut = "`privacy.participations` is 9, but no more than 2 of 12 rounds are 7 rounds apart";
+    for mechanism in ["correlated", "independent"] {
+        let mechanism = format!("privacy.mechanism={mechanism}");
+        let experiment = correlated(&[windows, &mechanism, "privacy.participations=9"]);
+        let notes = &experiment.statements(12, &[]).unwrap()[0].notes;
+        assert!(notes.iter().any(|note| note.starts_with(cut)), "{notes:?}");
+    }
     let whole = correlated(&["privacy.participations=3"]);
     let notes = &whole.statements(12, &[]).unwrap()[0].notes;
     assert!(notes.iter().all(|note| !note.contains("participations")));
