@@ -173,7 +173,7 @@ impl Experiment {
         let trial = Trial::new(&config, federation, &keys.privacy, sampling)?;
         let is_alone = properties.timing == Timing::Never && method.second_message().is_none();
         let drafts = Drafts::new(&config, federation, &keys, events, is_alone)?;
-        let mut notes = notes(&config, &declared, events, &origin, &properties.notes);
+        let mut notes = notes(&config, &declared, events, &origin, &*method);
         notes.extend(scale_release.as_ref().map(ScaleRelease::note));
         notes.extend(trial.iter().flat_map(|trial| trial.notes(config.seed)));
         notes.extend(keys.note(&config)?);
@@ -193,7 +193,7 @@ impl Experiment {
             trials: trial.as_ref().map(|trial| trial.trials),
             spent: events,
             is_ledger_shared: config.privacy.ledger.is_some(),
-            conditions: conditions(&config, federation, spent, &origin),
+            conditions: conditions(&config, federation, spent, &origin, &*method),
             staleness: keys.attendance.windows().map(|windows| windows.staleness),
             notes,
         })?;

@@ -230,12 +230,13 @@ impl Randomness {
     fn sentence(self, seed: u64) -> String {
         match self {
             Self::Simulation => format!(
-                "This was a simulation with the known seed {seed}: anyone who knows the seed can \
-                 subtract the noise. The statement holds for a run with secret randomness."
+                "All randomness of a simulation came from the known seed {seed}: anyone who knows \
+                 the seed can subtract the noise. The statement holds for a run with secret \
+                 randomness."
             ),
             Self::Coordinator => format!(
                 "The coordinator's randomness came from the known seed {seed}: anyone who knows \
-                 the seed can subtract the noise."
+                 the seed knows the cohorts and can subtract the noise drawn from it."
             ),
             Self::Devices => format!(
                 "The noise of the real devices is derived from the known seed {seed}: anyone who \
@@ -282,8 +283,12 @@ impl Conditions {
     #[must_use]
     pub fn in_brief(&self, effect: Effect, separator: &str) -> Option<String> {
         let of_effect = self.0.iter().filter(|found| found.effect() == effect);
-        let mut brief: Vec<String> = of_effect.map(Condition::in_brief).collect();
-        brief.dedup();
+        let mut brief: Vec<String> = Vec::new();
+        for phrase in of_effect.map(Condition::in_brief) {
+            if !brief.contains(&phrase) {
+                brief.push(phrase);
+            }
+        }
         (!brief.is_empty()).then(|| brief.join(separator))
     }
 }

@@ -72,8 +72,21 @@ impl Origin {
             (Self::Simulation | Self::Replay { .. }, _) => {
                 [seed.map(|seed| (Randomness::Simulation, seed)), None]
             }
-            (Self::Fleet { device_seed, .. }, TrustModel::Local) => {
-                [device_seed.map(|seed| (Randomness::Devices, seed)), None]
+            // The coordinator draws the noise of the devices that it simulates.
+            (
+                Self::Fleet {
+                    seed,
+                    device_seed,
+                    simulated,
+                    ..
+                },
+                TrustModel::Local,
+            ) => {
+                let of_simulated = seed.filter(|_| *simulated > 0);
+                [
+                    device_seed.map(|seed| (Randomness::Devices, seed)),
+                    of_simulated.map(|seed| (Randomness::Coordinator, seed)),
+                ]
             }
             (
                 Self::Fleet {
@@ -94,9 +107,10 @@ impl Origin {
     }
 
     /// Returns the notes of the privacy statement about the origin. `seed` is the seed of the
-    /// experiment. `None` if it is secret.
+    /// experiment, or `None` if it is secret. With `sends_matrices`, devices add noise to
+    /// correlation matrices under any trust model.
     #[must_use]
-    pub fn notes(&self, seed: Option<u64>, trust: TrustModel) -> Vec<String> {
+    pub fn notes(&self, seed: Option<u64>, trust: TrustModel, sends_matrices: bool) -> Vec<String> {
         let is_local = trust == TrustModel::Local;
         let is_masked = matches!(trust, TrustModel::Distributed(_));
         let simulation = seed.is_none().then(|| OF_SIMULATION.to_owned());
@@ -114,9 +128,11 @@ impl Origin {
                 has_quorum,
                 ..
             } => {
+                let is_by_coordinator = !is_local || *simulated > 0;
                 let secrets = [
                     (is_local && device_seed.is_none()).then_some(OF_DEVICES),
-                    (!is_local && seed.is_none()).then_some(OF_COORDINATOR),
+                    (sends_matrices && device_seed.is_none()).then_some(OF_MATRICES),
+                    (is_by_coordinator && seed.is_none()).then_some(OF_COORDINATOR),
                     (is_masked && device_seed.is_none()).then_some(OF_MASKS),
                 ];
                 let secrets = secrets.into_iter().flatten();
@@ -169,6 +185,9 @@ impl Origin {
 const OF_DEVICES: &str = "Each real device draws its noise from its own secret, which never \
     leaves it; this relies on its firmware.";
 
+const OF_MATRICES: &str = "Each real device draws the noise of its correlation matrices from its \
+    own secret, which never leaves it; this relies on its firmware.";
+
 const OF_COORDINATOR: &str = "The coordinator's randomness came from the operating system and was \
     not kept.";
 
@@ -192,5 +211,34 @@ fn of_simulated(simulated: u32, is_masked: bool) -> String {
         false => format!(
             "{simulated} of the devices were simulated by the coordinator and add no anonymity."
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Devices draw the noise under local trust, and the coordinator that of those it simulates.
+    #[test]
+    fn local_noise_depends_on_the_seeds_of_all_who_draw_it() {
+        let found = |simulated| {
+            let fleet = Origin::Fleet {
+                id: "a".to_owned(),
+                seed: Some(7),
+                device_seed: Some(9),
+                simulated,
+                has_quorum: false,
+            };
+            let found = fleet.conditions(None, TrustModel::Local);
+            found.collect::<Vec<_>>()
+        };
+        let seed = |of, seed| Condition::KnownSeed { seed, of };
+        let (devices, simulated) = (
+            seed(Randomness::Devices, 9),
+            seed(Randomness::Coordinator, 7),
+        );
+        let both = [devices, simulated];
+        assert_eq!(found(0), both[..1]);
+        assert_eq!(found(3), both);
     }
 }

@@ -173,7 +173,6 @@ impl PrivateSum {
     /// Adds the server's noise to the sum and makes it public. Under local trust, the devices have
     /// already added the noise. Under distributed trust the helpers have added theirs, and integers
     /// modulo 2^w become numbers. This is the only place where a sum of updates becomes public.
-    /// modulo 2^w becomes a number. This is the only place where a sum of updates becomes public.
     #[must_use]
     pub fn release(mut self, release: &ReleaseSettings, root: &Root, at: &ReleaseAt) -> Released {
         if !release.mechanism.is_local() {

@@ -1,11 +1,12 @@
 //! Conditions of an experiment's ε besides its numbers. They follow from the configuration and the
 //! preparation of the data, never from a result.
 
-use smolfed_accounting::PrivacyUnit;
+use smolfed_accounting::event::{PrivacyUnit, TrustModel};
 
 use crate::config::Config;
 use crate::data_conditions::of_data;
 use crate::method::MethodName;
+use crate::method::contract::Method;
 use crate::tables::cohort::Denominator;
 use smolfed_data::federation::Federation;
 use smolfed_release::condition::{Condition, Conditions};
@@ -13,18 +14,24 @@ use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 
 /// Returns the conditions of the updates, of the preparation before them and of earlier runs.
+/// Devices add noise to second messages under any trust model.
 pub(super) fn conditions(
     config: &Config,
     federation: &Federation,
     spent: &Spent,
     origin: &Origin,
+    method: &dyn Method,
 ) -> Conditions {
     let size = reveals_cohort_size(config).then_some(Condition::RealisedCohort);
     let mut found: Conditions = size.into_iter().collect();
     found.extend(of_data(federation));
     found.extend(of_initial_model(config));
-    found.extend(origin.conditions(config.run_seed(), config.privacy.trust));
-    found.extend(spent.flaws(PrivacyUnit::Device));
+    let has_noise = method.has_noise_on_second_messages();
+    let of_second = has_noise.then_some(TrustModel::Local);
+    for trust in [config.privacy.trust].into_iter().chain(of_second) {
+        found.extend(origin.conditions(config.run_seed(), trust));
+    }
+    found.extend(spent.conditions(PrivacyUnit::Device));
     found
 }
 

@@ -4,6 +4,7 @@ use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 
 use crate::combinations::{Setting, Settings};
 use crate::config::Config;
+use crate::method::contract::Method;
 use smolfed_data::classes::Classes;
 use smolfed_data::config::SourceConfig;
 use smolfed_data::features::FeatureKind;
@@ -18,9 +19,10 @@ pub(super) fn notes(
     declared: &Settings,
     spent: &[PrivacyEvent],
     origin: &Origin,
-    of_method: &[String],
+    method: &dyn Method,
 ) -> Vec<String> {
-    let mut notes = origin.notes(config.run_seed(), config.privacy.trust);
+    let (seed, trust) = (config.run_seed(), config.privacy.trust);
+    let mut notes = origin.notes(seed, trust, method.has_noise_on_second_messages());
     notes.extend(earlier(&of_unit(spent, PrivacyUnit::Device)));
     let cap = config.cohort.weight_cap;
     if let Some(cap) = cap.filter(|_| declared.has(Setting::BySamples)) {
@@ -32,7 +34,7 @@ pub(super) fn notes(
         ));
     }
     notes.extend(data_notes(config));
-    notes.extend_from_slice(of_method);
+    notes.extend_from_slice(&method.properties().notes);
     notes
 }
 

@@ -41,6 +41,12 @@ pub trait Method: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns whether devices add noise to their second messages.
+    fn has_noise_on_second_messages(&self) -> bool {
+        let message = self.second_message();
+        message.is_some_and(|message| message.of_unit.multiplier().get() > 0.0)
+    }
+
     /// Returns the settings that it declares ([`crate::combinations`]).
     fn settings(&self) -> Settings {
         let sends_matrices = self.second_message().is_some();

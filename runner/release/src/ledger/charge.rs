@@ -40,6 +40,7 @@ pub struct Charge {
     pub has_uncovered: bool,
     /// The seeds that somebody can know in a federation of real devices. `None` without seeds, for
     /// a simulation, where all randomness follows from `seed`, and in ledgers of earlier versions.
+    /// In a federation, those of earlier runs on the ledger are included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub known_seeds: Option<Vec<(Randomness, u64)>>,
     /// The keys of the values that the user declared public.
@@ -139,26 +140,8 @@ pub(super) fn uncovered<'a>(
 pub fn conditions(charges: &[Charge], unit: PrivacyUnit) -> Conditions {
     let mut found: Conditions = flaws(charges, unit).into_iter().collect();
     let about = about(charges, unit);
-    let mut last: Vec<&Charge> = Vec::new();
-    for charge in &about {
-        match last.iter_mut().find(|known| known.run == charge.run) {
-            Some(known) => *known = charge,
-            None => last.push(charge),
-        }
-    }
-    for charge in &last {
-        found.extend(
-            charge
-                .declared
-                .iter()
-                .map(|key| Condition::Confirmed { key: key.clone() }),
-        );
-        let of_simulation = || charge.seed.map(|seed| (Randomness::Simulation, seed));
-        let seeds = charge.known_seeds.clone();
-        let seeds = seeds.unwrap_or_else(|| of_simulation().into_iter().collect());
-        let seeds = seeds.into_iter();
-        found.extend(seeds.map(|(of, seed)| Condition::KnownSeed { seed, of }));
-    }
+    let last = last_of_runs(&about);
+    found.extend(last.iter().copied().flat_map(recorded));
     if last.len() > 1 {
         found.add(Condition::AfterOtherRuns);
     }
@@ -170,6 +153,30 @@ pub fn conditions(charges: &[Charge], unit: PrivacyUnit) -> Conditions {
         Some(_) => None,
     }));
     found
+}
+
+/// Returns the last charge of each run, in the order of the runs.
+fn last_of_runs<'a>(charges: impl IntoIterator<Item = &'a Charge>) -> Vec<&'a Charge> {
+    let mut last: Vec<&Charge> = Vec::new();
+    for charge in charges {
+        match last.iter_mut().find(|known| known.run == charge.run) {
+            Some(known) => *known = charge,
+            None => last.push(charge),
+        }
+    }
+    last
+}
+
+/// Returns the recorded conditions of a charge: the values declared public, and the known seeds.
+fn recorded(charge: &Charge) -> impl Iterator<Item = Condition> + use<> {
+    let declared = charge.declared.clone().into_iter();
+    let of_simulation = || charge.seed.map(|seed| (Randomness::Simulation, seed));
+    let seeds = charge.known_seeds.clone();
+    let seeds = seeds.unwrap_or_else(|| of_simulation().into_iter().collect());
+    let seeds = seeds.into_iter();
+    declared
+        .map(|key| Condition::Confirmed { key })
+        .chain(seeds.map(|(of, seed)| Condition::KnownSeed { seed, of }))
 }
 
 /// Returns the last charged round of a run, which need not charge every unit of privacy.
@@ -225,11 +232,15 @@ impl Spent {
         &self.events
     }
 
-    /// Returns the conditions of later figures for this unit of privacy if the charges do not cover
-    /// all releases.
+    /// Returns the conditions that they add to later figures for this unit of privacy: releases
+    /// without a charge, the known seeds, and the values declared public.
     #[must_use]
-    pub fn flaws(&self, unit: PrivacyUnit) -> Vec<Condition> {
-        flaws(&self.charges, unit)
+    pub fn conditions(&self, unit: PrivacyUnit) -> Vec<Condition> {
+        let about = about(&self.charges, unit);
+        let last = last_of_runs(&about);
+        let mut found = flaws(&self.charges, unit);
+        found.extend(last.into_iter().flat_map(recorded));
+        found
     }
 }
 

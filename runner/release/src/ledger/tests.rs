@@ -3,7 +3,7 @@ use tempfile::TempDir;
 
 use super::charge::uncovered;
 use super::*;
-use crate::condition::{Condition, Randomness};
+use crate::condition::{Condition, Effect, Randomness};
 use crate::durable::forgetful::ForgetfulFile;
 use smolfed_accounting::accountant::Accountant;
 use smolfed_accounting::event::{Mechanism, PrivacyUnit, Sampling, TrustModel};
@@ -519,7 +519,11 @@ fn the_conditions_of_a_figure_are_those_of_its_unit() {
     let (device, example) = (PrivacyUnit::Device, PrivacyUnit::Example);
     let flaws = |charges: &[Charge]| {
         let spent = Spent::before("later", charges);
-        [device, example].map(|unit| spent.flaws(unit).len())
+        [device, example].map(|unit| {
+            let found = spent.conditions(unit);
+            let flaws = found.iter().filter(|of| of.effect() == Effect::NoBound);
+            flaws.count()
+        })
     };
     assert_eq!(flaws(&[sound("a", device), flawed("a", example)]), [0, 1]);
     assert_eq!(flaws(&[flawed("a", device), sound("a", example)]), [1, 0]);
@@ -538,6 +542,48 @@ fn the_conditions_of_a_figure_are_those_of_its_unit() {
         ..charge("a", 0)
     };
     assert_eq!(flaws(&[moments]), [0, 1]);
+}
+
+/// A later run includes the events of earlier ones in its ε, and depends on their seeds.
+#[test]
+fn later_figures_name_the_seeds_and_values_of_earlier_runs() {
+    let simulation = charge("a", 0);
+    let fleet = Charge {
+        known_seeds: Some(vec![(Randomness::Devices, 5)]),
+        declared: vec!["data.scale".to_owned()],
+        ..charge("b", 0)
+    };
+    let secret = Charge {
+        seed: None,
+        ..charge("c", 0)
+    };
+    let of_examples = Charge {
+        event: PrivacyEvent {
+            unit: PrivacyUnit::Example,
+            ..event(1.0, poisson())
+        },
+        ..charge("d", 0)
+    };
+    let seed = |of, seed| Condition::KnownSeed { seed, of };
+    let charges = [simulation.clone(), fleet, secret, of_examples.clone()];
+    let spent = Spent::before("later", &charges);
+    let of_devices = [
+        seed(Randomness::Simulation, simulation.seed.unwrap()),
+        Condition::Confirmed {
+            key: "data.scale".to_owned(),
+        },
+        seed(Randomness::Devices, 5),
+    ];
+    let found = spent.conditions(PrivacyUnit::Device);
+    let mut expected = of_devices.to_vec();
+    expected.push(seed(Randomness::Simulation, of_examples.seed.unwrap()));
+    assert_eq!(found, expected);
+    // A run that charged only devices may have read something about examples.
+    let with_others = of_devices
+        .into_iter()
+        .chain([seed(Randomness::Simulation, of_examples.seed.unwrap())]);
+    let found = spent.conditions(PrivacyUnit::Example);
+    assert_eq!(found, with_others.collect::<Vec<_>>());
 }
 
 /// The total for devices is about updates, although every round also charges matrices.

@@ -50,16 +50,17 @@ pub(super) fn of_matrices(
     let noise_multiplier = noise_multiplier_of(setup, &mut plan, max_releases)?;
     plan.mechanism.event = event.with_noise_multiplier(noise_multiplier);
     plan.is_accountable(u64::from(max_releases))?;
-    let mut notes = setup.origin.notes(Some(setup.seed), TrustModel::Local);
+    let (seed, trust) = (Some(setup.seed), TrustModel::Local);
+    let mut notes = setup.origin.notes(seed, trust, false);
     notes.extend(earlier(&plan.spent));
     notes.extend(matrix_notes(&plan, setup.federation));
     if !setup.origin.is_simulation() {
         notes.push(OF_RECORD.to_owned());
     }
     plan.note(notes);
-    plan.depend_on(setup.origin.conditions(Some(setup.seed), TrustModel::Local));
+    plan.depend_on(setup.origin.conditions(seed, trust));
     plan.depend_on(of_data(setup.federation));
-    plan.depend_on(setup.spent.flaws(PrivacyUnit::Example));
+    plan.depend_on(setup.spent.conditions(PrivacyUnit::Example));
     if setup.federation.private_scale().is_some() {
         plan.depend_on([Condition::MomentsOfDevices]);
     }

@@ -16,6 +16,7 @@ use crate::source::Simulated;
 use crate::source::simulated::train_cohort;
 use smolfed_data::dataset::DeviceBuffer;
 use smolfed_data::{DataFolders, Federation};
+use smolfed_release::condition::{Condition, Randomness};
 use smolfed_release::ledger::Spent;
 use smolfed_release::origin::Origin;
 use smolfed_release::sampling::draw_cohort;
@@ -220,6 +221,50 @@ fn no_realised_participation() {
     assert!(
         words.contains("at most 6 matrices") && !words.contains("sent between"),
         "{words}"
+    );
+}
+
+/// The encoder's ε includes the matrices, whose noise devices draw under any trust model.
+#[test]
+fn the_encoder_depends_on_the_seed_of_the_devices() {
+    const NOISE: &str = "privacy={clip_norm = 0.5, noise_multiplier = 2.0}";
+    let (experiment, federation) = build(&[NOISE, "contrast.privacy.noise_multiplier=20000"]);
+    let made_from = |experiment: &Experiment, seed, device_seed| {
+        let origin = Origin::Fleet {
+            id: "0123".to_owned(),
+            seed,
+            device_seed,
+            simulated: 0,
+            has_quorum: false,
+        };
+        let config = experiment.config.clone();
+        Experiment::with_spent(config, &federation, &Spent::default(), origin).unwrap()
+    };
+    let made = |seed, device_seed| made_from(&experiment, seed, device_seed);
+    let fleet = made(None, Some(9));
+    assert_eq!(fleet.privacy.known_seeds(), [(Randomness::Devices, 9)]);
+    let statements = fleet.statements(6, &[]).unwrap();
+    let seed = Condition::KnownSeed {
+        seed: 9,
+        of: Randomness::Devices,
+    };
+    assert!(statements[0].conditions().iter().any(|of| *of == seed));
+    let both = [(Randomness::Coordinator, 7), (Randomness::Devices, 9)];
+    assert_eq!(made(Some(7), Some(9)).privacy.known_seeds(), both);
+    assert_eq!(made(None, None).privacy.known_seeds(), []);
+    let notes = made(None, None).statements(6, &[]).unwrap()[0]
+        .notes
+        .clone();
+    let of_devices = "Each real device draws the noise of its correlation matrices";
+    let said = notes.iter().filter(|note| note.starts_with(of_devices));
+    assert_eq!(said.count(), 1, "{notes:?}");
+    let (bare, _) = build(&[NOISE]);
+    let found = made_from(&bare, None, Some(9)).privacy.known_seeds();
+    assert_eq!(found, [], "matrices without noise");
+    // A simulation has a single seed.
+    assert_eq!(
+        experiment.privacy.known_seeds(),
+        [(Randomness::Simulation, 3)]
     );
 }
 
