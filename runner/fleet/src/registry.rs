@@ -1,7 +1,8 @@
 //! The devices whose keys the coordinator has.
 //!
 //! Each device has a separate lock, under which its frames are opened and sealed: two devices never
-//! wait for each other's cryptography. All other locks here are held for a lookup.
+//! wait for each other's cryptography. All other locks here are held for a lookup, and that of the
+//! ledgers also while they are written.
 //!
 //! A thread takes locks in this order, so that no two threads wait for each other:
 //!
