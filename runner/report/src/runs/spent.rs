@@ -101,6 +101,7 @@ mod tests {
     use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
     use smolfed_accounting::event::{Mechanism, PrivacyEvent, Sampling};
     use smolfed_accounting::params::{Delta, NoiseMultiplier};
+    use smolfed_release::condition::{Condition, Randomness};
 
     use super::super::export::fixture::run;
     use super::*;
@@ -148,6 +149,20 @@ mod tests {
             format!("[2] an approximation and NOT a guarantee; {rest}")
         );
         assert_eq!(lines[2], format!("[3] no privacy guarantee at all; {rest}"));
+    }
+
+    #[test]
+    fn a_bound_is_printed_with_its_conditions() {
+        let mut notes = Notes::default();
+        let mut of = run("a", &[]).run;
+        let seed = Condition::KnownSeed {
+            seed: 7,
+            of: Randomness::Simulation,
+        };
+        of.statements = vec![statement(EstimateKind::UpperBound, 1.0).with_note(seed)];
+        super::words(&of, &mut notes);
+        let bound = "[1] a proved upper bound if the seed 7 is secret; delta";
+        assert!(notes.lines()[0].starts_with(bound), "{:?}", notes.lines());
     }
 
     #[test]
