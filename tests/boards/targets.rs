@@ -113,7 +113,7 @@ fn a_network_trains_in_three_vectors_and_the_activations_of_a_sample() {
 fn a_model_beyond_the_ram_of_a_board_does_not_compile() {
     let board = named("microbit");
     // Finds the toolchain like the other tests.
-    if firmware(board, "network").is_none() {
+    if firmware(board, "bare").is_none() {
         return;
     }
     let dir = tempfile::tempdir().expect("a folder");

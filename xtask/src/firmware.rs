@@ -14,7 +14,24 @@ const EMBASSY: [(&str, &[&str]); 2] = [(M4F, &["nrf52840"]), (M0, &["rp2040"])];
 
 const M0: &str = "thumbv6m-none-eabi";
 const M4F: &str = "thumbv7em-none-eabihf";
+const M33: &str = "thumbv8m.main-none-eabihf";
 const RV32IMAC: &str = "riscv32imac-unknown-none-elf";
+
+/// The users' programs that tests run on several targets. Tests run the others, and the bench, on
+/// the Cortex-M4F only.
+const WIDELY_TESTED: [&str; 11] = [
+    "backbone",
+    "bare",
+    "bare-integer",
+    "client",
+    "encoder",
+    "features",
+    "gradients",
+    "gradients-integer",
+    "integer",
+    "personal",
+    "round",
+];
 
 /// Variants for all targets, with those on which tests run them.
 const EVERYWHERE: [(Variant<'_>, &[&str]); 3] = [
@@ -64,9 +81,22 @@ fn build(target: &str, which: Variants) -> Result<(), String> {
 }
 
 fn variants(target: &str, which: Variants) -> Vec<Variant<'static>> {
-    let mut variants = vec![Variant::DEFAULT, Variant::TESTS];
+    let is_whole = which == Variants::All;
+    let mut variants = if is_whole || target == M4F {
+        vec![Variant::DEFAULT, Variant::TESTS]
+    } else {
+        let of_users = Variant {
+            programs: &WIDELY_TESTED,
+            ..Variant::DEFAULT
+        };
+        let of_tests = Variant {
+            programs: &["selftest", "shapes"],
+            ..Variant::TESTS
+        };
+        vec![of_users, of_tests]
+    };
     for (variant, tested) in EVERYWHERE {
-        if which == Variants::All || tested.contains(&target) {
+        if is_whole || tested.contains(&target) {
             variants.push(variant);
         }
     }
@@ -75,7 +105,7 @@ fn variants(target: &str, which: Variants) -> Vec<Variant<'static>> {
             variants.push(variant);
         }
     }
-    if board::has_second_line(target) {
+    if board::has_second_line(target) && (is_whole || target == M33) {
         variants.push(Variant::ELEMENT);
     }
     let embassy = EMBASSY.iter().filter(|(name, _)| *name == target);
