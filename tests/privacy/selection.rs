@@ -211,6 +211,32 @@ fn trials_are_drawn_in_secret_unless_a_seed_is_asked_for() {
     assert_eq!(again.unwrap(), model("e", seeded));
 }
 
+/// Selections with the same seed have the same noise, of which the statements tell. Secret ones
+/// have their own.
+#[test]
+fn only_seeded_selections_share_their_noise() {
+    let place = Place::new();
+    let outer = "[sweep.grid]\n\"train.batch_size\" = [3, 6]\n";
+    place.write("sweep.toml", format!("{EXPERIMENT}{SWEEP}{outer}"));
+    for (out, seeded) in [("secret", false), ("seeded", true)] {
+        let setting = format!("--set privacy.selection.seeded={seeded}");
+        let call = format!("sweep sweep.toml --seeds 2 --out {out} {setting} --json");
+        let document = place.smolfed(&call).success().json();
+        let cells = document["cells"].as_array().unwrap();
+        assert_eq!(cells.len(), 2);
+        for cell in cells {
+            let conditions = cell["privacy"][0]["conditions"].to_string();
+            for kind in ["known-seed", "shared-seed"] {
+                assert_eq!(conditions.contains(kind), seeded, "{kind}: {conditions}");
+            }
+        }
+        let table = std::fs::read_to_string(place.path(format!("{out}/table.md"))).unwrap();
+        let sentences = ["with known seeds", "share each seed"];
+        let told = sentences.map(|sentence| table.contains(sentence));
+        assert_eq!(told, [seeded; 2], "{table}");
+    }
+}
+
 #[test]
 fn what_cannot_be_selected_in_private_is_refused() {
     let place = Place::new();

@@ -132,7 +132,8 @@ impl Document<'_> {
             lines.push(render(&table::choice(self.sweep, choice)));
         }
         lines.extend(meaning(self.summaries));
-        if self.sweep.seeds.len() > 1 {
+        let mut cells = self.summaries.cells.iter();
+        if self.sweep.seeds.len() > 1 && cells.any(CellSummary::has_known_seed) {
             lines.push(
                 "These were simulations with known seeds: anyone who knows a seed can subtract the \
                  noise. The figures hold for runs with secret randomness."

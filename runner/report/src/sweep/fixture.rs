@@ -8,6 +8,7 @@ use super::workers::{Refusal, Run};
 use smolfed_accounting::accountant::{Accountant, Estimate, EstimateKind};
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, NoiseMultiplier};
+use smolfed_release::condition::{Condition, Randomness};
 use smolfed_release::provenance::{Figure, Provenance};
 use smolfed_release::statement::PrivacyStatement;
 
@@ -60,7 +61,12 @@ pub(super) fn record(sweep: &Sweep, cell: usize, seed: u64, accuracy: f64) -> Ru
             accountant,
             notes: vec!["Common to all.".to_owned(), format!("Only of seed {seed}.")],
         };
-        PrivacyStatement::new(&estimate, &[event], Some(ClipNorm::new(0.5).unwrap())).unwrap()
+        let clip_norm = Some(ClipNorm::new(0.5).unwrap());
+        let statement = PrivacyStatement::new(&estimate, &[event], clip_norm).unwrap();
+        statement.with(Condition::KnownSeed {
+            seed,
+            of: Randomness::Simulation,
+        })
     };
     RunRecord {
         experiment: sweep.fingerprint.clone(),

@@ -87,6 +87,15 @@ impl CellSummary {
         self.privacy.iter().find(is_it)
     }
 
+    /// Returns whether noise of the runs follows from a known seed. The noise of private selections
+    /// does not, unless they are asked to be repeatable.
+    #[must_use]
+    pub fn has_known_seed(&self) -> bool {
+        let is_it = |condition: &Condition| matches!(condition, Condition::KnownSeed { .. });
+        let of = |statement: &PrivacyStatement| statement.conditions().iter().any(is_it);
+        self.privacy.iter().any(of)
+    }
+
     /// Returns the statement with a proved ε.
     #[must_use]
     pub fn sound_statement(&self) -> Option<&PrivacyStatement> {
@@ -151,12 +160,9 @@ impl Summaries {
             cells: cells.collect(),
             devices: first.devices,
         };
-        let runs = summaries
-            .cells
-            .iter()
-            .filter(|cell| !cell.privacy.is_empty());
-        let runs = runs.count();
-        if runs > 1 && sweep.candidates.is_none() {
+        let seeded = summaries.cells.iter().filter(|cell| cell.has_known_seed());
+        let runs = seeded.count();
+        if runs > 1 {
             summaries.state(&Condition::SharedSeed { runs });
         }
         Ok(summaries)
