@@ -15,11 +15,11 @@ const COMPLETIONS: [(&str, &str); 3] = [
     ("fish", "smolfed.fish"),
 ];
 
-/// Builds the program and the package, and prints its path.
+/// Builds the program and the package, with these options of cargo-deb, and prints its path.
 ///
 /// # Errors
 /// A command fails. Install cargo-deb with `cargo install cargo-deb`.
-pub fn run() -> Result<(), Box<dyn Error>> {
+pub fn run(options: &[&str]) -> Result<(), Box<dyn Error>> {
     let release = target_dir().join("release");
     let program = release.join("smolfed");
     succeed(plain_cargo().args([
@@ -37,7 +37,8 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     for (shell, name) in COMPLETIONS {
         write_completions(&program, shell, &folder.join(name))?;
     }
-    succeed(plain_cargo().args(["deb", "--no-build", "--locked", "--package", "smolfed"]))
+    let package = ["deb", "--no-build", "--locked", "--package", "smolfed"];
+    succeed(plain_cargo().args(package).args(options))
 }
 
 fn write_completions(program: &Path, shell: &str, path: &Path) -> Result<(), Box<dyn Error>> {

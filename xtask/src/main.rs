@@ -17,7 +17,7 @@
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask c-library [TARGET]...  the library for C, an archive for each target
-//! cargo xtask deb                    builds the Debian package
+//! cargo xtask deb [OPTIONS]          builds the Debian package, with options of cargo-deb
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
@@ -52,7 +52,7 @@ const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | \
                      bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
-                     load [--devices N] | deb | structure | mutants [K/N]";
+                     load [--devices N] | deb [OPTIONS] | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing. `./test` then installs it and retries.
 const MISSING: u8 = 3;
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         ["backbone", "data", folder] => backbone::data(Path::new(folder)),
         ["template", folder, values @ ..] => template::run(folder, values),
         ["load", arguments @ ..] => load::run(arguments),
-        ["deb"] => deb::run(),
+        ["deb", options @ ..] => deb::run(options),
         ["structure"] => structure::run(),
         ["mutants"] => mutants::run(None),
         ["mutants", shard] => mutants::run(Some(shard)),
