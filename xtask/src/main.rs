@@ -18,6 +18,7 @@
 //!                                    options under faults and attacks
 //! cargo xtask c-library [TARGET]...  the library for C, an archive for each target
 //! cargo xtask deb [OPTIONS]          builds the Debian package, with options of cargo-deb
+//! cargo xtask find WORD...           finds files by the words of their introductions and paths
 //! cargo xtask structure              import cycles, long lines and dead links of the repository
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
@@ -35,7 +36,9 @@ mod c_library;
 mod deb;
 mod elf;
 mod federation;
+mod find;
 mod firmware;
+mod introduction;
 mod load;
 mod mutants;
 mod parallel;
@@ -52,7 +55,7 @@ const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | \
                      bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
                      template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
-                     load [--devices N] | deb [OPTIONS] | structure | mutants [K/N]";
+                     load [--devices N] | deb [OPTIONS] | find WORD... | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing. `./test` then installs it and retries.
 const MISSING: u8 = 3;
@@ -89,6 +92,7 @@ fn main() -> ExitCode {
         ["template", folder, values @ ..] => template::run(folder, values),
         ["load", arguments @ ..] => load::run(arguments),
         ["deb", options @ ..] => deb::run(options),
+        ["find", word, words @ ..] => find::run(&[&[*word], words].concat()),
         ["structure"] => structure::run(),
         ["mutants"] => mutants::run(None),
         ["mutants", shard] => mutants::run(Some(shard)),

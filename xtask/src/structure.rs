@@ -1,5 +1,6 @@
 //! Repository checks beyond the compiler's: no import cycle between files or sibling modules, no
-//! long line or table cell, no dead link or citation, no page missing from the book.
+//! long line or table cell, no dead link or citation, no page missing from the book, no file
+//! without a purpose.
 
 use std::error::Error;
 use std::path::Path;
@@ -17,6 +18,7 @@ mod links;
 mod modules;
 mod names;
 mod pages;
+mod purpose;
 mod repository;
 mod siblings;
 mod sources;
@@ -24,7 +26,7 @@ mod targets;
 mod tokens;
 
 use modules::Modules;
-use repository::Repository;
+pub use repository::Repository;
 use sources::Sources;
 
 /// Checks the repository and prints all violations.
@@ -42,6 +44,7 @@ pub fn run() -> Result<(), Box<dyn Error>> {
     findings.extend(siblings::cycles(&repository.root, &crates));
     findings.extend(lines::check(&repository)?);
     findings.extend(cells::check(&repository)?);
+    findings.extend(purpose::check(&repository)?);
     findings.extend(links::check(&repository, &pages));
     findings.extend(citations::check(&repository, &pages)?);
     for finding in &findings {
