@@ -1,4 +1,5 @@
-//! The neighbouring relation of a guarantee.
+//! The neighbouring relation of a guarantee (adjacency): one device is added or removed, or its
+//! data are replaced.
 
 use serde::{Deserialize, Serialize};
 

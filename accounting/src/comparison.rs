@@ -1,4 +1,4 @@
-//! Several accountants on one question, with their times.
+//! Several accountants on one question, with their times, and the choice of the smallest proved ε.
 
 use std::time::{Duration, Instant};
 

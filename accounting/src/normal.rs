@@ -1,4 +1,5 @@
-//! The standard normal distribution, accurate in its far tails.
+//! The standard normal distribution, accurate in its far tails: its distribution function, density
+//! and Mills ratio.
 
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 

@@ -1,4 +1,5 @@
-//! The numbers of privacy accounting, each checked once, on construction of its type.
+//! Ranges of ε, δ, noise multiplier, sampling rate and clip norm, each checked once, on
+//! construction of its type, the errors outside of them, and texts of δ such as `1/N^1.1`.
 //!
 //! ```
 //! use smolfed_accounting::params::{Delta, DeltaSpec};

@@ -1,4 +1,4 @@
-//! The closed forms of three of the papers, under their own names, sound or not.
+//! The closed forms of PMTL, DPFedMTL and FedSC, under their own names, sound or not.
 //!
 //! They take a noise multiplier z (noise std over the clip norm, on the sum) and return ε. The
 //! accountants with the same names state which of them are bounds.

@@ -1,4 +1,5 @@
-//! Sampling schemes: the devices that take part in a round.
+//! Sampling schemes, which decide the devices (cohort) of a round: uniform, Poisson, full,
+//! unsampled or block-cyclic, with their sampling rates.
 
 use serde::{Deserialize, Serialize};
 

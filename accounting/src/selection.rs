@@ -1,4 +1,5 @@
-//! Private selection: the cost of the best of a random number of private trials.
+//! Private selection (tuning of hyperparameters): the cost of the best of a random number of
+//! private trials.
 //!
 //! Tuning runs K trials on the same devices and releases only the best one, including its score. If
 //! K is random and stays secret, this costs little more than one trial, for any number of trials:

@@ -1,4 +1,4 @@
-//! Time of planning correlated noise, and of decoding one round.
+//! Time of planning correlated noise for runs of three sizes, and of decoding one round.
 
 use std::error::Error;
 use std::hint::black_box;

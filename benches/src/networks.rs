@@ -1,4 +1,5 @@
-//! Networks for training measurements, and devices that train them.
+//! Networks for training measurements (two convolutions for images and for sensor windows, and an
+//! LSTM for characters), and devices that train them.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,5 @@
-//! Programs measured in turn, because a machine's speed varies over time.
+//! Programs measured in turn, because a machine's speed varies over time: the rounds in a row of
+//! each, its time limit, the medians and the ratios.
 
 use std::error::Error;
 

@@ -1,4 +1,5 @@
-// What the example needs of a board. Each board has a file with these functions.
+// The functions of a board that the example calls: serial line, flash of the ledger, random
+// generator, clock, provisioning record and console. Each board has a file with these functions.
 #ifndef PORT_H
 #define PORT_H
 

@@ -1,5 +1,5 @@
-// Prints what the sensors of some devices measure, as a table in CSV: the first
-// stretches of each.
+// Prints the measurements of the sensors of some devices as a table in CSV, with device, series,
+// activity and three axes: the first stretches of each.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,5 @@
-// A made-up sensor of motion: three channels of an accelerometer, and who knows the activity.
+// A simulated sensor of motion: three channels of an accelerometer, the number of activities, and
+// the rows of an activity.
 #ifndef SENSOR_H
 #define SENSOR_H
 

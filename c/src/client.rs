@@ -1,4 +1,5 @@
-//! A device of any kind, behind one interface.
+//! The interface of a device of any kind, whether it trains or only infers, and the types of
+//! features, scores and targets that cross it.
 
 use smolfed_core::{
     Progress,

@@ -1,4 +1,5 @@
-//! The configuration of a device.
+//! The configuration of a device (`sf_config`) and its checks: the functions of flash, random
+//! generator and secure element that the firmware implements.
 
 use core::ffi::c_void;
 

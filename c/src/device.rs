@@ -1,4 +1,5 @@
-//! A device in memory of the caller.
+//! Opening and closing of a device in memory of the caller (`sf_open`, `sf_close`), the bytes that
+//! it needs (`sf_memory_bytes`), and the check for two calls at once.
 
 use core::{
     cell::UnsafeCell,

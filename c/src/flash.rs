@@ -1,4 +1,5 @@
-//! The ledger's flash, by functions of the firmware.
+//! The ledger's flash, by functions of the firmware (`sf_flash`): pages, the bytes that are erased
+//! together, and waiting for asynchronous flash.
 
 use embedded_storage::nor_flash::{ErrorType, NorFlashError, NorFlashErrorKind};
 #[cfg(not(feature = "requested"))]

@@ -1,4 +1,5 @@
-//! Features of images.
+//! Features of images (`sf_image_f32`, `sf_image_i8`, `sf_image_i16`): gradients or brightness of
+//! cells, by the recipe of the experiment.
 
 use smolfed_core::{
     features::{FeatureError, Gradients, Pool},

@@ -1,4 +1,5 @@
-//! Devices that only infer: docs/delivery.md.
+//! Devices that only infer (`sf_infer_open`): their configuration, the pages of flash for their
+//! models, and the installation of signed model files (docs/delivery.md).
 
 use smolfed_core::delivery::PublisherKey;
 

@@ -1,4 +1,5 @@
-//! The differences between kinds of models.
+//! The differences between kinds of models: types of features, targets and scores, and the scores,
+//! class and probabilities of the current model.
 
 use smolfed_core::{
     model::ModelError,

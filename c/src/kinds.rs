@@ -1,5 +1,5 @@
-//! The kinds of models, each with its features and its arithmetic. A program has the code of those
-//! that it names.
+//! The kinds of models (`sf_softmax_f32`, `sf_linear_i8` and others), each with its type of
+//! features and its arithmetic. A program has the code of those that it names.
 
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale, FixedPointModel},

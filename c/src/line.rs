@@ -1,4 +1,5 @@
-//! A device and its line.
+//! The serial line of a device: bytes in and out (`sf_receive`, `sf_outgoing`), time-outs, refused
+//! frames, and the phase of the session (`sf_phase_of`).
 
 use smolfed_core::session::Phase;
 

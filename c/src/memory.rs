@@ -1,4 +1,5 @@
-//! The caller's memory, piece by piece.
+//! The memory of the caller, from which a device takes its parts one by one: its alignment, and the
+//! error if it is too small.
 
 use core::{mem::MaybeUninit, ptr::NonNull};
 

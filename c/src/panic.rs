@@ -1,4 +1,5 @@
-//! The panic handler of a machine without an operating system.
+//! The panic handler of a machine without an operating system, which calls `sf_panic` of the
+//! firmware.
 
 unsafe extern "C" {
     /// See the header.

@@ -1,4 +1,4 @@
-//! Pointers of the caller, as slices and references.
+//! Pointers of the caller as slices and references, after checks for null, alignment and length.
 
 use crate::status::sf_status;
 

@@ -1,4 +1,5 @@
-//! The model that a device has between rounds.
+//! Predictions with the model that a device has between rounds (`sf_predict_f32`,
+//! `sf_probabilities_f32`), its round, and its parameters.
 
 use crate::{
     client::{Client, Feature, Score},

@@ -1,4 +1,4 @@
-//! The firmware's random generator.
+//! The random generator of the firmware (`sf_random`) as a generator of the core.
 
 use core::convert::Infallible;
 

@@ -1,4 +1,5 @@
-//! Recipes of features.
+//! Recipes of features from `smolfed data recipe --c` (`sf_recipe`), and the scales and ranges of
+//! the features of windows.
 
 use smolfed_core::recipe::Recipe;
 

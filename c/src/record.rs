@@ -1,4 +1,4 @@
-//! Provisioning records.
+//! Provisioning records: the device number in a record (`sf_record_device`).
 
 use smolfed_core::provision::ProvisionError;
 

@@ -1,4 +1,5 @@
-//! The rounds of a device.
+//! The rounds of a device: training in pieces (`sf_train_some`), the participations done and left,
+//! and the outcome of the last round.
 
 use smolfed_core::session::Outcome;
 

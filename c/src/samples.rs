@@ -1,4 +1,5 @@
-//! The samples of a device.
+//! The samples of a device: adding, counting and forgetting (`sf_add_sample_f32`,
+//! `sf_forget_samples`), and the oldest one that is replaced when the memory is full.
 
 use crate::{
     client::{Client, Feature, Target},

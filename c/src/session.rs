@@ -1,4 +1,5 @@
-//! The device of a kind.
+//! A device that trains, for one kind of model: its memory, its session and ledger, its samples,
+//! and its model for predictions.
 
 use core::{mem::MaybeUninit, ptr::NonNull};
 

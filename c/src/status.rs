@@ -1,4 +1,5 @@
-//! The results of functions.
+//! The results of functions: error codes (`sf_status`) and their texts (`sf_strerror`), and the
+//! code of each error of the core.
 
 use core::ffi::{CStr, c_char};
 

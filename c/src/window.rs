@@ -1,4 +1,5 @@
-//! Features of windows of counts, as an accelerometer gives them.
+//! Features of windows of sensor counts, as an accelerometer gives them (`sf_window_i8`,
+//! `sf_window_f32`): scales, ranges, rows and working memory.
 
 use smolfed_core::{
     recipe::Recipe,

@@ -1,5 +1,6 @@
-//! Clipping: `clip(v, L) = v / max(1, ‖v‖₂ / L)` (DP-Fed-LS, Liang et al. 2020,
-//! arXiv:2005.00218, Algorithm 1).
+//! Clipping of a vector to a bound on its L2 norm, the clip norm, and the errors for a bad bound or
+//! values that are not finite. The formula is `clip(v, L) = v / max(1, ‖v‖₂ / L)` (DP-Fed-LS, Liang
+//! et al. 2020, arXiv:2005.00218, Algorithm 1).
 //!
 //! Clipping bounds the influence of one device. Floating-point rounding may leave a clipped vector
 //! a few units in the last place outside the ball. Privacy does not rest on it but on the exact

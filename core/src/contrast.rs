@@ -1,5 +1,6 @@
-//! Learning without labels: the spectral contrastive loss through correlation matrices, as in FedSC
-//! (Jing et al. 2024, arXiv:2405.03949).
+//! Learning without labels (contrastive, self-supervised): the spectral contrastive loss through
+//! correlation matrices, and the local steps of an encoder. The method is FedSC (Jing et al. 2024,
+//! arXiv:2405.03949).
 //!
 //! A device presents each sample to its encoder in 2V views: random variations from which the
 //! encoder learns their common part. With z the representation of a view and R the mean of `z zᵀ`

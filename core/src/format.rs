@@ -1,4 +1,5 @@
-//! Formats: integers times public powers of two, and rounding into and out of them.
+//! Number formats of integer arithmetic (integers times public powers of two): binary places and
+//! limits of weights, scores, targets and features, and rounding.
 //!
 //! Conversions from and to `f32` work on bit patterns, so that a program without floating point can
 //! read a model and settings in `f32`.

@@ -1,5 +1,5 @@
-//! Adapters for generators of HALs with older versions of `rand_core`. This crate needs version
-//! 0.10, for the nonces of sessions and for secrets generated on a device.
+//! Adapters for random number generators of HALs with older versions of `rand_core`. This crate
+//! needs version 0.10, for the nonces of sessions and for secrets generated on a device.
 //!
 //! An adapter returns the words of the generator, with their quality.
 

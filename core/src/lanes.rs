@@ -1,4 +1,5 @@
-//! The only reductions over parameters, in one fixed order.
+//! Sums, norms and dot products over parameters, in one fixed order, so that every machine gets the
+//! same bits.
 //!
 //! Floating-point addition is not associative, so the order of summation is part of a result. Here
 //! term `i` is added to lane `i mod 8`, each lane from its first term to its last, and the eight

@@ -1,4 +1,5 @@
-//! The device's record of its participations, which survives power loss and damage.
+//! The ledger of a device: the record of its participations, which survives power loss and damage,
+//! and their limits (budget for its life, separation, largest jump of round numbers).
 //!
 //! The following rules hold for all requests of a coordinator ([`Limits`]). A device takes part at
 //! most [`Budget`] times in its life. It never takes part twice under one round number, because the

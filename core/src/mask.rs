@@ -1,5 +1,5 @@
-//! Masks: values that a device adds to its update, so that the coordinator alone only sees uniform
-//! noise.
+//! Masks (secure aggregation): values that a device adds to its update, so that the coordinator
+//! alone only sees uniform noise.
 //!
 //! A device and helper j share a key K_j. In round t, from a ledger with fingerprint f, entry i of
 //! the update q is sent as `y_i = q_i + Σ_j u_ij mod 2^w`. u_ij is bits i·w to (i+1)·w − 1 of the

@@ -1,4 +1,5 @@
-//! Models of fixed or run-time size over flat `f32` parameters.
+//! Models of fixed or run-time size over flat `f32` parameters: their interface for loss, gradient,
+//! scores and predictions.
 //!
 //! Three of them score a sample as `Wx + b` and differ in the number of scores and in the loss:
 //! [`Linear`] (squared error), [`Logistic`] (two classes), [`Softmax`] (C classes). [`Encoder`] has

@@ -1,4 +1,5 @@
-//! Validated numbers: a value is checked once, on conversion to one of these types.
+//! Ranges of clip norm, learning rate, penalties and noise multiplier: a value is checked once, on
+//! conversion to one of these types.
 //!
 //! All constructors are `const`, so a wrong constant in firmware fails the build.
 

@@ -1,4 +1,4 @@
-//! Work in pieces, between which the firmware can do other things.
+//! The progress of work in pieces (more or done), between which the firmware can do other things.
 
 /// Progress after a piece of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

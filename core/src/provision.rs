@@ -1,4 +1,5 @@
-//! A device's data in a separate page of flash, so that one firmware image serves every device.
+//! Provisioning records: a device's identity, keys, policy and samples in a separate page of flash,
+//! so that one firmware image serves every device.
 //!
 //! A record holds the identity of the device, its policy and, for tests, demonstrations and boards
 //! with a fixed data set, its samples. `docs/provisioning.md` has the layout. The record is secret:

@@ -1,4 +1,5 @@
-//! The integer grid: exact conversion of a clipped update to integers, and back after the noise.
+//! The integer grid: the range and default of its bits, and the exact conversion of a clipped
+//! update to integers, and back after the noise.
 //!
 //! The grid has the step `clip_norm · 2^-b`. Each entry is rounded **toward zero**, so rounding
 //! never raises the norm, and an update inside the L2 ball of radius `clip_norm` satisfies

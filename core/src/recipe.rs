@@ -1,4 +1,5 @@
-//! Description of a device's feature computation, in a comparable form.
+//! Recipe of a device's features (gradients, brightness, steps or windows) in a comparable form,
+//! and its encoding in bytes for greetings and records.
 //!
 //! Firmware computes features with the types of [`features`](crate::features) and [`window`]. A
 //! [`Recipe`] describes such a computation in up to [`MAX_RECIPE_BYTES`] bytes. A

@@ -1,4 +1,5 @@
-//! Named random streams: counter-based, so that threads, scheduling and machine cannot matter.
+//! Named random streams and their roots (secrets or seeds): counter-based, so that threads,
+//! scheduling and machine cannot matter.
 //!
 //! A stream is ChaCha20 as in RFC 8439. The 256-bit key is the root secret of a run or of a
 //! device's ledger ([`Identity`]), and the 96-bit nonce is the stream's *name*, three little-endian

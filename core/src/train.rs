@@ -1,5 +1,6 @@
-//! Local training: mini-batch SGD that projects every step onto the ball around the global model
-//! (DP-Fed-LS, Liang et al. 2020, arXiv:2005.00218, Algorithm 1, `ClientUpdate`).
+//! Local training: mini-batch SGD that projects every step onto the ball around the global model,
+//! its settings (learning rate, epochs, batch size, clipping), and its errors. The algorithm is
+//! `ClientUpdate` of DP-Fed-LS (Liang et al. 2020, arXiv:2005.00218, Algorithm 1).
 //!
 //! From w ← w^t, for each mini-batch: `w ← w^t + clip(w − η·g(w) − w^t, L)`. The update is Δ = w −
 //! w^t. g is the mean gradient of the batch, plus `weight_decay · w`, plus `proximal · (w − w^t)`

@@ -1,4 +1,4 @@
-//! Overwriting secrets, in one place in the flash.
+//! Overwriting (zeroing) of secrets in memory, in one place in the flash.
 
 use bytemuck::Pod;
 use zeroize::Zeroize;

@@ -1,4 +1,5 @@
-//! The messages between a device and its coordinator, byte by byte: `docs/protocol.md`.
+//! The messages between a device and its coordinator, byte by byte, the version of the protocol,
+//! and the longest frame: `docs/protocol.md`.
 //!
 //! A message is the body of a frame. A frame is encrypted and authenticated, has a CRC-32, and is
 //! encoded in COBS with a final zero. Every frame fits in [`FRAME_BYTES`] bytes, so models and

@@ -1,4 +1,4 @@
-//! Writes the board's memory map for the linker.
+//! Writes the board's memory map (linker script `memory.x`) for the linker.
 
 use std::path::Path;
 use std::{env, fs, io};

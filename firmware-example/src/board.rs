@@ -1,4 +1,5 @@
-//! The board of this firmware. All board modules have the same functions.
+//! The board of this firmware, and its page of the provisioning record. All board modules have the
+//! same functions.
 //!
 //! | function | action |
 //! | --- | --- |

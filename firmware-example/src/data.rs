@@ -1,4 +1,5 @@
-//! Data and settings of the self-test, shared with the test on the host.
+//! Data and settings of the self-test (sizes of models, samples, windows, images), shared with the
+//! test on the host.
 
 use core::num::NonZeroU32;
 

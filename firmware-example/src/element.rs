@@ -1,4 +1,5 @@
-//! Secrets in a secure element: the feature `element`.
+//! Secrets in a secure element (the feature `element`): the frames on its line, the attempts per
+//! request, and the wait for an answer.
 //!
 //! The element is on the board's second line and answers requests in frames:
 //!

@@ -1,4 +1,5 @@
-//! Features of a sensor's windows.
+//! Features of a sensor's windows: channels, samples of a window, overlap, recipe, and counts per
+//! unit.
 //!
 //! The samples are counts of six channels, as from an accelerometer and a gyroscope. The experiment
 //! has the same recipe in `data.window`, and the same scale.

@@ -1,5 +1,5 @@
-//! Volatile RAM instead of flash, for a board without a host. On your own board, use the flash of
-//! your HAL.
+//! Volatile RAM instead of flash, for the ledger of a board without a host. On your own board, use
+//! the flash of your HAL.
 
 use core::convert::Infallible;
 

@@ -1,4 +1,5 @@
-//! Gradients of a camera's images, in `f32` and in integers.
+//! Gradients of a camera's images as features, in `f32` and in integers: the size of their cells,
+//! and the recipe.
 //!
 //! The experiment has the same cells in `[features]`. The device sends its recipe in each greeting,
 //! and a coordinator with another recipe refuses the device.

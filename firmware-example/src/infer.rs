@@ -1,5 +1,5 @@
-//! A device that only infers: it fetches signed models over its serial line, and prints the class
-//! of each new sensor window.
+//! A device that only infers: it fetches signed models over its serial line, asks for newer ones
+//! from time to time, and prints the class of each new sensor window.
 //!
 //! It has no ledger. The key of the publisher is in the firmware, from `SMOLFED_PUBLISHER` at build
 //! time: the digits in `publisher.pub`, which `smolfed models publish` writes.

@@ -1,5 +1,5 @@
-//! The serial line: received bytes go from the interrupt to the main loop through a queue. The main
-//! loop sees a byte stream with the traits of `embedded-io`.
+//! The serial line (UART): received bytes go from the interrupt to the main loop through a queue of
+//! fixed size. The main loop sees a byte stream with the traits of `embedded-io`.
 #![expect(unsafe_code, reason = "each end of the queue has one owner")]
 
 use core::cell::UnsafeCell;

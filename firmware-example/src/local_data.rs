@@ -1,4 +1,5 @@
-//! Training data of a device: the samples of its provisioning record, or windows of its sensor.
+//! Training data of a device: the samples of its provisioning record with their largest number, or
+//! windows of its sensor.
 
 use smolfed_core::{
     fixed_point::{Feature, FeatureScale},

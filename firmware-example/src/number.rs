@@ -1,4 +1,4 @@
-//! Numbers in the build environment.
+//! Positive numbers in the environment of the build, such as `SMOLFED_FEATURES`, as constants.
 
 /// Parses a positive number. Anything else does not compile.
 #[expect(clippy::panic, reason = "while compiling only")]

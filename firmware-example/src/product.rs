@@ -1,4 +1,5 @@
-//! A product around the client, which uses the model and reports the results of rounds.
+//! The hooks of a product around the client, which uses the model and reports the results of
+//! rounds: at the start, during training, and between rounds.
 
 use smolfed_core::session::{Session, Trainable};
 

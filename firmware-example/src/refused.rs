@@ -1,4 +1,5 @@
-//! Reasons why a board does not take part.
+//! Reasons why a board does not take part, with their texts for a console: record, ledger, build,
+//! samples, recipe, model.
 
 use core::ffi::CStr;
 

@@ -1,4 +1,5 @@
-//! A ring buffer of a sensor's raw samples, with features of its windows.
+//! A ring buffer of a sensor's raw samples, in which a new row replaces the oldest one, with
+//! features of its windows.
 
 use smolfed_core::window::WindowError;
 

@@ -1,4 +1,4 @@
-//! Secrets of a board without a secure element, in its record.
+//! Secrets of a board without a secure element, in its provisioning record.
 
 use smolfed_core::{
     provision::{ProvisionError, Record},

@@ -1,4 +1,4 @@
-//! Writes the memory map for the linker.
+//! Writes the memory map of the chosen board (linker script `memory.x`) for the linker.
 
 use std::path::PathBuf;
 use std::{env, fs, io};

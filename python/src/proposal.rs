@@ -1,4 +1,5 @@
-//! Proposals of `smolfed init`, and experiments as text.
+//! Proposals of `smolfed init` in Python, for files and frames, and TOML texts of experiments as
+//! dictionaries.
 
 use pyo3::exceptions::{PyFileNotFoundError, PyValueError};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Bytes as numbers, mainly for pixels.
+//! Conversion of bytes to numbers, mainly of pixels: a number for each byte, by a table or a line.
 
 use pulp::{Arch, NullaryFnOnce};
 

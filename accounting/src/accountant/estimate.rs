@@ -1,4 +1,5 @@
-//! ε, and the status of the claim.
+//! An estimate of ε at one δ, and the status of the claim: a proved upper bound, an approximation,
+//! or the figure of a paper as published.
 
 use serde::{Deserialize, Serialize};
 

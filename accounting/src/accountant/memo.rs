@@ -1,5 +1,5 @@
-//! A cache of expensive answers, for the process: each seed of a sweep, and each round of a run,
-//! repeats the same questions.
+//! Cache in memory for the ε of accountants, and its largest number of answers: each seed of a
+//! sweep, and each round of a run, repeats the same questions.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,5 @@
-//! Accountants by name, and the reasons why one gives no estimate. `rules.rs` implements them.
+//! The accountants with their names in files and on the command line, and the errors if one gives
+//! no estimate for events. `rules.rs` implements them.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,5 @@
-//! A question to one accountant.
+//! A question to one accountant, its events and δ, and the helpers with which accountants return an
+//! estimate or refuse an event.
 
 use super::estimate::{Estimate, EstimateKind};
 use super::name::{Accountant, AccountingError};

@@ -1,4 +1,5 @@
-//! Errors in a plan of correlated noise.
+//! Errors in a plan of correlated noise, with their texts: its rounds, separation, participations,
+//! family or coefficients, and releases of another round.
 
 use super::sensitivity::{COEFFICIENT_UNIT, MAX_COEFFICIENT, MAX_ROUNDS};
 

@@ -1,4 +1,5 @@
-//! The families of mechanisms for correlated noise, by name.
+//! The families of mechanisms for correlated noise (matrix mechanisms), by name: independent noise,
+//! the binary tree, square roots, and banded matrices.
 
 use std::fmt;
 use std::str::FromStr;

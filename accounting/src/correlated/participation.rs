@@ -1,4 +1,5 @@
-//! The number and separation of one device's rounds in a run.
+//! The largest number of rounds of one device in a run (participations) and their smallest distance
+//! (separation), with their limits, for correlated noise.
 
 use serde::{Deserialize, Serialize};
 

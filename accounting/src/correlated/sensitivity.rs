@@ -1,4 +1,5 @@
-//! Sensitivities in exact integers.
+//! Sensitivities of correlated noise in exact integers: the unit of coefficients, their limit, and
+//! the largest number of rounds of a run.
 
 /// m_0: coefficients are integers in units of 1/256.
 pub const COEFFICIENT_UNIT: i64 = 256;

@@ -1,5 +1,5 @@
-//! A strategy: the transformation of the sums of rounds before noise is added, its cost, and the
-//! quality of the estimated prefix sums.
+//! A strategy of correlated noise: the transformation of the sums of rounds before noise is added,
+//! its sensitivity, its cost, and the errors of the estimated prefix sums.
 
 use super::blt::Blt;
 use super::error::CorrelatedError;

@@ -1,4 +1,5 @@
-//! The noise that a round adds to the sum, its sensitivity, and the equivalence of discrete noise.
+//! Mechanisms: the noise that a round adds to a sum of updates, scores, moments, answers or
+//! matrices, its sensitivity, and the equivalence of discrete and real-valued noise.
 
 use serde::{Deserialize, Serialize};
 

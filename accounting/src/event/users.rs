@@ -1,4 +1,5 @@
-//! Users with several devices: the distribution of their number in a round.
+//! Users with several devices: the distribution of the number of a user's devices in a round,
+//! binomial or hypergeometric.
 
 /// The sampling of the devices of one user.
 #[derive(Debug, Clone, Copy, PartialEq)]

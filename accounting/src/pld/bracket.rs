@@ -1,4 +1,5 @@
-//! The bracket of ε: lattices designed for one δ, composed above and below.
+//! The lower and upper bound of ε (bracket) of composed rounds, from lattices designed for one δ:
+//! the width above which it is computed again, and the number of refinements.
 
 use crate::params::Delta;
 

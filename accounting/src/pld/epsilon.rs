@@ -1,4 +1,5 @@
-//! A bracket of ε.
+//! A bracket of ε: the lower and the upper bound of the true ε, its width, and the intersection of
+//! two brackets.
 
 /// A bracket of the true ε.
 #[derive(Debug, Clone, Copy, PartialEq)]

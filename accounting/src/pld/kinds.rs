@@ -1,4 +1,5 @@
-//! Exposures grouped into kinds of rounds, and the pairs of distributions that represent them.
+//! Exposures grouped into kinds of rounds, the pairs of distributions that represent them, and the
+//! errors for events without a privacy loss distribution.
 
 use std::sync::Arc;
 

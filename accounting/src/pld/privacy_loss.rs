@@ -1,4 +1,5 @@
-//! The composed loss as a value: δ for every ε.
+//! The composed privacy loss of a run as a value: upper bounds on δ for every ε, and on ε for every
+//! δ.
 
 use crate::event::Exposure;
 use crate::gdp;

@@ -1,4 +1,4 @@
-//! Conversion of Rényi divergence to (ε, δ).
+//! Conversion of Rényi divergence to (ε, δ), by the classic theorem or the improved one.
 
 use crate::params::Delta;
 

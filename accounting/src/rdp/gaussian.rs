@@ -1,4 +1,4 @@
-//! The Gaussian mechanism without sampling.
+//! Rényi divergence of a release of the Gaussian mechanism without sampling.
 
 /// Returns ρ(α) = α / (2ν²): the Rényi divergence of order `order` of one Gaussian release, ν the
 /// noise std over the sensitivity. Source: Mironov 2017, Corollary 3.

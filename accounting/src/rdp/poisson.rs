@@ -1,4 +1,4 @@
-//! Poisson sampling, add-remove, at integer and fractional orders.
+//! Rényi divergence of rounds with Poisson sampling, add-remove, at integer and fractional orders.
 //!
 //! With q = sampling_rate, z = noise std over L and the likelihood ratio
 //! `f(x) = 1 - q + q·exp((2x - 1) / (2z²))` of (1-q)·N(0,z²) + q·N(1,z²) against N(0,z²):

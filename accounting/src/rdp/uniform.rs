@@ -1,4 +1,5 @@
-//! Uniform sampling without replacement, replace-one, at integer orders.
+//! Rényi divergence of rounds with uniform sampling without replacement, replace-one, at integer
+//! orders.
 //!
 //! With γ = sampling_rate and ε(j) = j / (2ν²), ν the noise std over the sensitivity 2L:
 //! `ρ(α) = 1/(α-1) · ln(1 + γ² C(α,2) m + 2 Σ_{j=3..α} γ^j C(α,j) e^((j-1)ε(j)))`, where

@@ -1,4 +1,5 @@
-//! Poisson sampling of devices with several devices per user, add-remove.
+//! Rényi divergence of rounds with Poisson sampling of devices and several devices per user,
+//! add-remove.
 //!
 //! With X ~ Binomial(k, τ) devices of the user in a round, f(u) = E[e^(Xu/z - X²/(2z²))] is the
 //! ratio of the mixture of N(X, z²) to N(0, z²), u in noise stds. Removing the user costs

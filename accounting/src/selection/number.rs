@@ -1,4 +1,5 @@
-//! Drawing the number of trials from the distribution of the theorems.
+//! Drawing the random number of trials of a private selection from the distribution of the
+//! theorems.
 //!
 //! K is drawn by its hazards: starting from the smallest number, k is accepted with the probability
 //! `P[K = k | K ≥ k]`, otherwise k + 1 is next.

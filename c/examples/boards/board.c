@@ -1,4 +1,5 @@
-// The line of a board, and its provisioning record.
+// The serial line of an emulated board, its queue between the interrupt and the program with the
+// queue's size, and its provisioning record.
 #include "board.h"
 
 // Bytes that came in: one interrupt writes, and the program reads.

@@ -1,4 +1,5 @@
-// What the emulated boards share.
+// Functions that the emulated boards share (queue of received bytes, calls to the host, random
+// bytes of the host), and those that each board implements.
 #ifndef BOARD_H
 #define BOARD_H
 

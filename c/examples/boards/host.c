@@ -1,5 +1,5 @@
-// What an emulated board borrows of its host: a console, an exit code, random bytes, and a file in
-// the place of flash. A real board has a driver for each.
+// Functions of an emulated board that use its host (semihosting): a console, an exit code, random
+// bytes, and a file in the place of flash. A real board has a driver for each.
 #include "board.h"
 
 enum { OPEN = 0x01, WRITE_TEXT = 0x04, WRITE = 0x05, READ = 0x06, SEEK = 0x0A };

@@ -1,4 +1,5 @@
-// The BBC micro:bit, version 1: nRF51822, a Cortex-M0. Nordic's reference manual has the registers.
+// The BBC micro:bit, version 1 (nRF51822, a Cortex-M0): its serial line (UART), clock and random
+// number generator. Nordic's reference manual has the registers.
 #include "board.h"
 
 static volatile uint32_t *at(uint32_t address) { return (volatile uint32_t *)address; }

@@ -1,4 +1,5 @@
-// The Arm MPS2 board AN386, a Cortex-M4F, as QEMU emulates it.
+// The Arm MPS2 board AN386, a Cortex-M4F, as QEMU emulates it: its serial line (UART) with the baud
+// rate, and its clock.
 #include "board.h"
 
 #define UART ((volatile uint32_t *)0x40004000)

@@ -1,4 +1,5 @@
-// QEMU's virtual RISC-V board: a 16550 UART, and the usual interrupt controllers (CLINT, PLIC).
+// QEMU's virtual RISC-V board: its start, its interrupts (PLIC), its serial line (a 16550 UART),
+// and its clock.
 #include "board.h"
 
 #define UART ((volatile uint8_t *)0x10000000)

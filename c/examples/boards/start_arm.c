@@ -1,4 +1,5 @@
-// The start of a Cortex-M: its vectors, data from flash, zeros, the floating-point unit, and main.
+// The start of a Cortex-M: its interrupt vectors, data from flash, zeros, the floating-point unit,
+// and main.
 #include "board.h"
 
 extern uint32_t data_from[], data_begin[], data_end[], bss_begin[], bss_end[], stack_end[];

@@ -1,4 +1,5 @@
-// The device of ../device.c in C++17. It links with the same port of a board or of Linux.
+// The example ../device.c in C++17: it learns activities, takes part in rounds, and names new
+// windows. It links with the same port of a board or of Linux.
 #include "smolfed.hpp"
 
 extern "C" {

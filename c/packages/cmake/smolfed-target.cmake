@@ -1,4 +1,5 @@
-# Finds the targets whose library links with the C compiler and the flags of this project.
+# Finds the targets (processor and floating-point ABI) whose library links with the C compiler and
+# the flags of this project.
 
 # smolfed_targets(RESULT): their names, the best first. None if the compiler is for another machine.
 # Set SMOLFED_TARGET where the flags are unknown to CMake.

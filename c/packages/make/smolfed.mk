@@ -1,5 +1,6 @@
-# Include this file in a makefile. Then compile with SMOLFED_CPPFLAGS, and link with SMOLFED_LDFLAGS
-# and, last, SMOLFED_LDLIBS. SMOLFED_MACHINE has the flags of the processor for gcc.
+# Compiler and linker flags of the library for makefiles. Include this file in a makefile. Then
+# compile with SMOLFED_CPPFLAGS, and link with SMOLFED_LDFLAGS and, last, SMOLFED_LDLIBS.
+# SMOLFED_MACHINE has the flags of the processor for gcc.
 SMOLFED_ROOT := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
 SMOLFED_VERSION := @VERSION@
 SMOLFED_TARGET := @TARGET@

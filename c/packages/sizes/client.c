@@ -1,5 +1,5 @@
-// A whole client with little else. `cargo xtask c-library` links it, and writes the bytes of the
-// library into the file SIZES. It never runs.
+// A whole client with little else, to measure the flash that the library takes. `cargo xtask
+// c-library` links it, and writes the bytes of the library into the file SIZES. It never runs.
 #include <smolfed.h>
 
 #ifdef FLOAT

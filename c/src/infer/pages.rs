@@ -1,4 +1,5 @@
-//! The flash of a device's models, by functions of the firmware.
+//! The flash of the models of a device that only infers, by functions of the firmware: page sizes,
+//! and waiting for asynchronous flash.
 
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 

@@ -1,4 +1,5 @@
-//! A device of a kind that only infers.
+//! A device that only infers, for one kind of model: its memory, the download of model files,
+//! predictions, and the refusal of samples.
 
 use smolfed_core::{
     Progress,

@@ -1,4 +1,4 @@
-//! Flash that blocks.
+//! Pieces of a round with blocking flash: each ends with its call.
 
 use core::{marker::PhantomData, ptr::NonNull};
 

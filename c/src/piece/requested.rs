@@ -1,4 +1,4 @@
-//! Asynchronous flash.
+//! Pieces of a round with asynchronous flash, which a later call of `sf_train_some` continues.
 
 use core::{
     marker::PhantomData,

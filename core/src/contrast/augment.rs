@@ -1,4 +1,5 @@
-//! Views of a sample: random variations that keep its relevant content.
+//! Views of a sample for learning without labels (augmentations): noise, scaling, shifts in time,
+//! dropped channels and rotations, which keep its relevant content.
 
 use core::num::NonZeroU32;
 

@@ -1,5 +1,5 @@
-//! The recipe that a coordinator sends after an encoder: the variations of views, and the share of
-//! the device's own samples in the repulsion.
+//! The recipe that a coordinator sends after an encoder: the variations of views with their limits,
+//! and the share of the device's own samples in the repulsion.
 
 use rand_core::Rng;
 

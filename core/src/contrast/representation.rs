@@ -1,4 +1,5 @@
-//! Encoders: from a sample to its representation, and back with derivatives.
+//! Encoders for learning without labels: from a sample to its representation, and back with
+//! derivatives, by a linear map or a network.
 
 use rand_core::Rng;
 

@@ -1,4 +1,5 @@
-//! The request to a device that learns without labels, for one part of a round.
+//! The request to a device that learns without labels, for one part of a round: to train or to send
+//! its matrix, with limits on views and samples.
 
 use super::correlation::packed_length;
 

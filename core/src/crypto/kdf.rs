@@ -1,4 +1,5 @@
-//! Derivation of keys from a long-term secret: a device's root, or its chain key.
+//! Derivation of keys from a long-term secret, a device's root or its chain key, by HChaCha20 or
+//! HKDF-SHA-256.
 
 use super::Key;
 

@@ -1,4 +1,5 @@
-//! Signed model files: `docs/protocol-delivery.md`.
+//! Format of signed model files for devices that only infer (header, encoding of parameters,
+//! signature): `docs/protocol-delivery.md`.
 //!
 //! | offset | bytes | content |
 //! | --- | --- | --- |

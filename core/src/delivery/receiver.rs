@@ -1,4 +1,5 @@
-//! The device's side of a delivery: bytes in, bytes out, as in a [`session`](crate::session).
+//! The device's side of the delivery (download) of a model file: bytes in, bytes out, as in a
+//! [`session`](crate::session).
 //!
 //! The firmware owns the loop: it writes [`Receiver::outgoing`] to the line, passes received bytes
 //! to [`Receiver::receive`], and calls [`Receiver::timeout`] when the line was silent for a while.

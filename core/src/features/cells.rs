@@ -1,4 +1,4 @@
-//! An image in cells.
+//! An image in square cells: its rows, its columns and the side of a cell, with their limits.
 
 use super::error::{FeatureError, has_length};
 

@@ -1,4 +1,5 @@
-//! Errors in feature settings and samples.
+//! Errors in feature settings and samples, with their texts: the size of an image, cells, steps,
+//! bounds and lengths.
 
 use core::fmt;
 

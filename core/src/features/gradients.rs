@@ -1,4 +1,5 @@
-//! Sums of gradients of an image, by cell and direction.
+//! Histograms of an image's gradients by cell and direction (HOG), as features in `f32` or in
+//! integers: the number of directions, and colour planes.
 
 use super::cells::Cells;
 use super::error::{FeatureError, has_length};

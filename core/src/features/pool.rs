@@ -1,4 +1,4 @@
-//! Sums of an image's pixels, by cell.
+//! Brightness of an image by cell, as features in `f32` or in integers: sums of the pixels.
 
 use super::cells::Cells;
 use super::error::{FeatureError, has_length};

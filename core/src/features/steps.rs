@@ -1,4 +1,5 @@
-//! A number as steps: a piecewise-linear encoding.
+//! A number as steps, a piecewise-linear encoding of a column: its bounds, the largest number of
+//! steps, and 0 for a missing value.
 
 use super::error::{FeatureError, has_length};
 use crate::format::{Feature, FeatureScale};

@@ -1,4 +1,4 @@
-//! Scores without overflow: `s = Wx + b`.
+//! Scores of a sample in integers, without overflow: `s = Wx + b`, rounded and saturated.
 //!
 //! Integer sums without overflow do not depend on the order, so vectors of any width give the same
 //! bits.

@@ -1,4 +1,4 @@
-//! The gradient of a batch: Σ r x over its samples, in 32 bits.
+//! The gradient of a batch in integers: Σ r x over its samples, in 32 bits, and the largest batch.
 //!
 //! A batch of n samples uses residuals in units of 2^−R, with the largest R such that
 //! `n · 2^R · 2^BITS ≤ 2³⁰`, so the sums have magnitude at most 2³⁰ and fit. The feature of a bias

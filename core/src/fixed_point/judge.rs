@@ -1,4 +1,5 @@
-//! A model's result for a sample, for questions to devices that train in integers.
+//! Prediction and loss of a model in integers for one sample, for questions to devices that train
+//! in integers.
 
 use super::{dot, loss::FixedPointModel};
 use crate::{

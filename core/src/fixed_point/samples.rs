@@ -1,4 +1,4 @@
-//! The samples of a device in integers.
+//! The samples of a device in integers: reading of their features and targets for training.
 
 use crate::format::Feature;
 use crate::samples::ShapeError;

@@ -1,4 +1,4 @@
-//! Scores of a new sample, the same as in training.
+//! Scores of a new sample by a model in integers, the same as in training.
 
 use super::{dot, loss::FixedPointModel};
 use crate::format::{Feature, FeatureScale};

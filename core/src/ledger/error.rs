@@ -1,4 +1,5 @@
-//! Errors of a ledger.
+//! Errors of a ledger, with their texts: budget spent, round used, too soon or too far ahead, and
+//! flash blank, not blank, damaged or too small.
 
 /// Errors of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

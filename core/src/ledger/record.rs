@@ -1,4 +1,5 @@
-//! The record of a ledger as bytes, with correction of a flipped bit. [`super`] has the layouts.
+//! The record of a ledger as bytes in flash: its length, its checksum, and the correction of a
+//! flipped bit. [`super`] has the layouts.
 
 use crate::{
     bytes::{Reader, Writer},

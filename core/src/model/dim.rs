@@ -1,4 +1,4 @@
-//! Sizes, known at compile time on a device and at run time on a desktop.
+//! Sizes of models, known at compile time on a device and at run time on a desktop.
 
 /// A size: [`Const<N>`](Const) or `usize`.
 pub trait Dim: Copy {

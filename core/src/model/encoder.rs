@@ -1,4 +1,5 @@
-//! A small network: one hidden layer, shared or not, below a softmax head.
+//! A small network: one hidden layer with tanh or ReLU, shared or not, below a softmax head, and
+//! its initial parameters.
 //!
 //! Parameters, in this order: the encoder (W class-major, one row a hidden unit, then its biases)
 //! and the head (V class-major, one row a class over the hidden units, then its biases). All

@@ -1,4 +1,5 @@
-//! Errors in the slices passed to a model.
+//! Errors in the slices passed to a model, with their texts: wrong lengths, empty batches, unknown
+//! symbols, and values that are not finite.
 
 /// Reason why a model refuses its slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
-//! Parameters of a pass over a batch. They are traits because closures would not be inlined into
-//! code compiled for wider vectors.
+//! Arguments of a pass over a batch: some of its samples, the losses, and an operation on each
+//! complete block of the gradient. The last two are traits because closures would not be inlined
+//! into code compiled for wider vectors.
 
 use core::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Networks: a sequence of layers below a softmax, with sizes known at run time or compile time.
+//! Neural networks: a sequence of layers below a softmax, with sizes known at run time or compile
+//! time, their largest size, and their initial parameters.
 //!
 //! ```
 //! use smolfed_core::model::{Layer, Model, Sequential, Shape};

@@ -1,4 +1,5 @@
-//! The parts of a model's parameters.
+//! The lengths of the parameter tensors of a model (weights, biases), in their order, and the
+//! largest number of tensors.
 
 /// Lengths of the parameter tensors of a model, in order. `MAX` is the maximum number of tensors,
 /// so that a model of two tensors takes the memory of two.

@@ -1,4 +1,5 @@
-//! σ as a ratio of integers, as in messages and files.
+//! σ of the noise as a ratio of integers, as in messages and files, its limits, and the errors
+//! outside of them.
 
 use core::num::NonZeroU64;
 

@@ -1,4 +1,5 @@
-//! The importance of a model's parameters: the diagonal of its Fisher information.
+//! The importance of a model's parameters for elastic weight consolidation: the diagonal of its
+//! Fisher information.
 
 use crate::{
     math::exp,

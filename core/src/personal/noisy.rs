@@ -1,4 +1,4 @@
-//! Gradients released step by step: clipped, on the grid, with the device's noise.
+//! Gradients released step by step, as in DPFedMTL: clipped, on the grid, with the device's noise.
 
 use rand_core::CryptoRng;
 

@@ -1,4 +1,5 @@
-//! The request to a device with a personal model in a round.
+//! The request to a device with a personal model in a round: PMTL, PP-SGD, DPFedMTL or fine-tuning,
+//! its state, and the limit of the ratio.
 
 use core::{num::NonZeroU32, ops::Range};
 

@@ -1,4 +1,5 @@
-//! Storage of a device's personal model between rounds.
+//! Storage of a device's personal model between rounds: the kinds of states, their names by round,
+//! and the interface of a store.
 //!
 //! A state has the number of the round that produced it. An invitation names the valid round: the
 //! last one of the run in which the coordinator received the whole update of this device. The store

@@ -1,4 +1,5 @@
-//! Convolutions of images.
+//! Convolutions of images in integers of 8 bits, with a rectifier and the largest value of each
+//! window.
 
 use core::ops::Range;
 

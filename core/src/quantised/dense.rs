@@ -1,4 +1,4 @@
-//! Dense layers.
+//! Dense layers in integers of 8 bits: hidden ones, and the last one with the scores.
 
 use super::{Fault, Image, Output, output::dot};
 

@@ -1,4 +1,5 @@
-//! Errors in the tables of a network, and in the lengths of a prediction.
+//! Errors in the tables of a network in integers of 8 bits, and in the lengths of a prediction,
+//! with their texts.
 
 /// Reason why there is no prediction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

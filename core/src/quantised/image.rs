@@ -1,4 +1,4 @@
-//! Sizes of images, and windows of them.
+//! Sizes of images in a network of 8-bit integers, their windows, and the largest number of values.
 
 /// Maximum number of values of an image, so that indices do not overflow.
 pub(super) const MAX_COUNT: usize = if usize::MAX >> 1 < i32::MAX as usize {

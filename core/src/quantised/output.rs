@@ -1,4 +1,5 @@
-//! Conversion of sums to integers of the next layer.
+//! Conversion of the sums of a layer to 8-bit integers of the next layer: bias, multiplier,
+//! rounding, and the limit of shifts.
 
 use super::Fault;
 

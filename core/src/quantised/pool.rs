@@ -1,4 +1,5 @@
-//! Layers without weights.
+//! Layers without weights in integers of 8 bits: the largest value of each window, and the mean of
+//! each channel.
 
 use super::{Fault, Image, Output, Windows};
 

@@ -1,5 +1,5 @@
-//! Shares of samples by true and predicted class, starting with the predictions for the first
-//! class.
+//! Confusion matrix: shares of samples by true and predicted class, starting with the predictions
+//! for the first class.
 
 use super::terms::{Dimensions, Sample, Target, count_in};
 

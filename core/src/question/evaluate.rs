@@ -1,4 +1,5 @@
-//! Quality of a model: accuracy and loss for classes, or the error for values.
+//! Quality of a model on the samples of devices (evaluation): accuracy and loss for classes, or the
+//! error for values.
 
 use super::terms::{Dimensions, Sample, Target, count_in, divide};
 

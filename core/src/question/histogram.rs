@@ -1,4 +1,4 @@
-//! Shares of samples by bin.
+//! Histogram: shares of samples by bin.
 
 use super::terms::{Bins, Sample, count_in};
 

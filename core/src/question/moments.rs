@@ -1,4 +1,5 @@
-//! Means of features and of their squares, for deviations.
+//! Moments: means of features and of their squares, for deviations, and the factors of both parts
+//! of an answer.
 
 use super::terms::{Features, Sample, divide};
 use crate::math::sqrt;

@@ -1,4 +1,5 @@
-//! Presence of samples in bins.
+//! Presence: the number of devices with samples in a bin, and the factors of the parts of an
+//! answer.
 
 use super::terms::{Bins, Dimensions, Sample, count_in};
 use crate::math::sqrt;

@@ -1,4 +1,5 @@
-//! The parts of questions: samples, bins, and features with bounds.
+//! The parts of questions (samples, bins with edges, features with bounds), the largest number of
+//! edges, and the errors of a question.
 
 use crate::samples::is_finite;
 

@@ -1,4 +1,5 @@
-//! The device's noise, in pieces.
+//! The device's noise on its update, drawn in pieces, between which the firmware can do other
+//! things.
 
 use super::{Integers, Noised, Trained, draw_noise, patterns_mut, quantise};
 use crate::{

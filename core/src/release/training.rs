@@ -1,4 +1,5 @@
-//! The training of a round, in pieces.
+//! The training of a round in pieces of some samples, between which the firmware can do other
+//! things.
 
 use super::Trained;
 use crate::{

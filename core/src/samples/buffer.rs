@@ -1,4 +1,5 @@
-//! The last samples of a sensor, checked on arrival.
+//! Buffer of the last samples of a sensor, checked on arrival: a new one replaces the oldest one
+//! when the buffer is full. It also counts constant and saturated features.
 
 use super::{
     Samples, ShapeError,

@@ -1,4 +1,5 @@
-//! Errors in samples.
+//! Errors in samples, with their texts: too few or too many, another number of features, values
+//! that are not finite, or a wrong target.
 
 /// Reason why samples are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,5 @@
-//! The states of the protocol, and the answer to each frame.
+//! The states of the protocol on a device, the answer to each frame, and the repetitions of a
+//! message before a session is given up.
 
 #[cfg(feature = "reports")]
 use super::experiment::Experiment;

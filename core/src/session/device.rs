@@ -1,4 +1,5 @@
-//! The participating device: its identity, policy, model, memory and ledger.
+//! The participating device (identity, policy, model, memory and ledger), its check of an
+//! invitation before a round, and the errors of a new session.
 
 #[cfg(feature = "questions")]
 use super::questions::QuestionPolicy;

@@ -1,4 +1,5 @@
-//! A session on a byte stream with the traits of `embedded-io`.
+//! A session on a byte stream with the traits of `embedded-io`: the bytes read at a time, and the
+//! most bytes of a call.
 
 use embedded_io::{Read, ReadReady, Write};
 

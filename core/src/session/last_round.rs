@@ -1,4 +1,5 @@
-//! The outcome of a round, for the participating device only.
+//! The outcome of a round, for the participating device only: an update, zeros with a reason, or a
+//! declined round with its reason.
 
 use crate::{
     train::{Kept, TrainReport},

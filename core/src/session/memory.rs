@@ -1,4 +1,5 @@
-//! The memory of a session, which the firmware owns.
+//! The memory of a session, which the firmware owns: three vectors as long as the model, the order
+//! of the samples, and scores.
 
 use crate::train::Workspace;
 

@@ -1,4 +1,4 @@
-//! When a device repeats its last message: after silence for a measured round trip.
+//! When a device repeats its last message (time-out): after silence for a measured round trip.
 
 use super::Phase;
 use crate::wire::round_trip::RoundTrip;

@@ -1,4 +1,5 @@
-//! The phase of a session.
+//! The phases of a session: silent, greeting, ready, idle, receiving, training, sending and
+//! refused.
 
 use crate::wire::message::WhyRefused;
 

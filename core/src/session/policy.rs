@@ -1,4 +1,5 @@
-//! The limits that a device accepts, whatever a coordinator asks for.
+//! The policy of a device: its limits on noise, epochs, clip norm, learning rate and
+//! participations, whatever a coordinator asks for.
 
 use super::build;
 use crate::{

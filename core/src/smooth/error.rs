@@ -1,4 +1,5 @@
-//! Errors of smoothing.
+//! Errors of Laplacian smoothing, with their texts: a factor sigma that is not finite, negative or
+//! too large, and lengths that do not match.
 
 use core::fmt;
 

@@ -1,4 +1,4 @@
-//! Several consecutive tensors, such as the parameters of a model.
+//! Smoothing of each of several consecutive tensors, such as the parameters of a model.
 
 use super::error::SmoothingError;
 

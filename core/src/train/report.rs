@@ -1,4 +1,5 @@
-//! Statistics of local training, collected while it runs.
+//! Statistics of local training, collected while it runs: steps, clipped steps, losses, and the
+//! norm of the update.
 
 use super::TrainReport;
 use crate::params::ClipNorm;

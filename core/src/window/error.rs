@@ -1,4 +1,5 @@
-//! Errors in recipes, scales and windows.
+//! Errors in recipes, scales and windows of sensor samples, with their texts: lengths, bands, and
+//! samples that are not finite.
 
 use core::fmt;
 

@@ -1,4 +1,5 @@
-//! The features of a window in `f32`, from samples of any suitable type.
+//! The features of a window in `f32` (mean, deviation, extremes, energy, zero crossings, bands of
+//! frequencies), from samples of any suitable type.
 
 use super::error::WindowError;
 use super::recipe::{Feature, Measure, Recipe};

@@ -1,4 +1,5 @@
-//! The list of features of a window: a checked value, the same on device and desktop.
+//! The list of features of a window, with limits on its length and its bands of frequencies: a
+//! checked value, the same on device and desktop.
 
 use super::error::RecipeError;
 

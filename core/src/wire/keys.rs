@@ -1,4 +1,5 @@
-//! The keys of a device and of its sessions: `docs/protocol-greeting.md`, "Keys".
+//! The keys of a device and of its sessions (chain key, greeting key, session keys, pseudonym), and
+//! their derivation: `docs/protocol-greeting.md`, "Keys".
 //!
 //! Each key is derived from the previous one by HChaCha20, or from a chain key in a secure element
 //! by HKDF-SHA-256 ([`Kdf`]).

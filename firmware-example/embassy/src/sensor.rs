@@ -1,4 +1,5 @@
-//! A task that samples a sensor, and the measured windows.
+//! A task that samples a sensor, the measured windows, and their queue: the oldest window is
+//! replaced when the memory is full.
 //!
 //! The sensor is simulated: a window shows one of the classes, with noise. A real sensor awaits an
 //! ADC or an accelerometer, and takes its classes from a button, a schedule or a rule.

@@ -1,4 +1,4 @@
-//! Interrupt controller and sleep, common to all Cortex-M.
+//! Interrupt controller (NVIC), system ticks and sleep, common to all Cortex-M.
 #![expect(unsafe_code, reason = "instructions and registers of the processor")]
 
 use core::arch::asm;

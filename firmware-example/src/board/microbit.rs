@@ -1,4 +1,5 @@
-//! BBC micro:bit v1: nRF51822, Cortex-M0, 16 KiB RAM. The registers are in its reference manual.
+//! BBC micro:bit v1 (nRF51822, Cortex-M0, 16 KiB RAM): serial line (UART), ticks, random number
+//! generator and flash. The registers are in its reference manual.
 #![expect(unsafe_code, reason = "addresses of devices and interrupt handlers")]
 
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,5 @@
-//! Arm MPS2 boards: AN385 (Cortex-M3), AN386 (Cortex-M4F), AN505 (Cortex-M33).
+//! Arm MPS2 boards AN385 (Cortex-M3), AN386 (Cortex-M4F) and AN505 (Cortex-M33): serial lines with
+//! their baud rate, and ticks.
 //!
 //! UART and timers come from the Cortex-M System Design Kit (CMSDK), which some microcontrollers
 //! also use. The memory maps are in Arm's application notes 385, 386 and 505.

@@ -1,4 +1,4 @@
-//! Device registers.
+//! Registers of a device: reading and writing of 32-bit words by offset.
 #![expect(unsafe_code, reason = "volatile access to fixed addresses")]
 
 /// A 32-bit register of a [`Device`].

@@ -1,4 +1,5 @@
-//! QEMU's virtual RISC-V board: a 16550 UART, and standard interrupt controllers (CLINT, PLIC).
+//! QEMU's virtual RISC-V board: serial line (a 16550 UART), ticks, and standard interrupt
+//! controllers (CLINT, PLIC).
 #![expect(
     unsafe_code,
     reason = "addresses of devices, control registers, interrupt handlers"

@@ -1,4 +1,5 @@
-//! Code common to all boards: the device's identity, its ledger, and its session.
+//! The client on all boards: the device's identity, its ledger, its session, the silence before a
+//! message is repeated, and the removal of the first key.
 
 use core::convert::Infallible;
 

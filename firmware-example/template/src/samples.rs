@@ -1,4 +1,5 @@
-//! Samples between the measuring task and the training task.
+//! Samples between the measuring task and the training task: the number that is kept, the queue,
+//! and the oldest one that is replaced when the queue is full.
 
 use embassy_sync::{blocking_mutex::raw::CriticalSectionRawMutex, channel::Channel};
 use smolfed_core::samples::SampleBuffer;

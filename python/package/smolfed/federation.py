@@ -1,4 +1,4 @@
-"""Devices with their samples, from arrays, tables or a data set by name."""
+"""Data of a run: devices with samples, from arrays, tables or a data set by name, with checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages that a part of smolfed needs, and their oldest versions."""
+"""The error for a missing or old package that a part of smolfed needs, such as scikit-learn."""
 
 from __future__ import annotations
 

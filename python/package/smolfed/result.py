@@ -1,4 +1,4 @@
-"""The result of a run: metrics, the privacy statement, the model and a report."""
+"""The result of a run: metrics, privacy statement, model (predictions, exports) and report."""
 
 from __future__ import annotations
 

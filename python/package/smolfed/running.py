@@ -1,4 +1,4 @@
-"""Runs, which train an experiment on simulated devices."""
+"""Runs: `run`, `resume`, `load` and `init`, their default settings, and warnings about privacy."""
 
 from __future__ import annotations
 

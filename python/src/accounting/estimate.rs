@@ -1,4 +1,4 @@
-//! ε of events, by an accountant.
+//! ε of events in Python, by a named accountant or the tightest one.
 
 use pyo3::prelude::*;
 use smolfed_accounting::{Accountant, PrivacyEvent};

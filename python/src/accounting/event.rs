@@ -1,4 +1,5 @@
-//! Privacy events.
+//! Privacy events in Python (`Event`): noise, sampling and rounds, their JSON, and copies with
+//! other numbers.
 
 use pyo3::prelude::*;
 use smolfed_accounting::{NoiseMultiplier, PrivacyEvent, PrivacyUnit};

@@ -1,4 +1,5 @@
-//! Guarantees for rounds that are chosen, or stopped, depending on earlier ones.
+//! Budgets in Python for rounds that are chosen, or runs that are stopped, depending on earlier
+//! ones: filter and odometer.
 
 use std::sync::{Mutex, PoisonError};
 

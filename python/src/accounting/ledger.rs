@@ -1,4 +1,4 @@
-//! Privacy ledgers, which runs write.
+//! Reading of privacy ledgers, which runs write, in Python: events, number of runs and conditions.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Releases, as described by Python's keyword arguments.
+//! Keyword arguments of `smolfed.accounting.event` in Python: noise, sampling, and δ as a number or
+//! a text.
 
 use pyo3::prelude::*;
 use smolfed_accounting::correlated::Participation;

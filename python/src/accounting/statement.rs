@@ -1,4 +1,4 @@
-//! The privacy statement of events.
+//! The privacy statement of events in Python, as JSON, in words and in one line.
 
 use pyo3::prelude::*;
 use smolfed::privacy::PrivacyStatement;

@@ -1,4 +1,5 @@
-//! One run.
+//! One run in Python: its thread, the polling for signals (Ctrl-C), the time between checkpoints,
+//! and its warnings.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The outcome of a run in memory. It holds no samples of devices.
+//! The outcome of a run in memory: records, statements, model, report, and the reason of its end.
+//! It holds no samples of devices.
 
 use std::path::PathBuf;
 

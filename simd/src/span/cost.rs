@@ -1,4 +1,5 @@
-//! Choice of the cheaper way, by counting operations.
+//! Choice between training in the span of a device's samples and direct training, by counting
+//! operations.
 
 use std::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! eˣ of whole vectors.
+//! The exponential eˣ of whole vectors, for x of at most 0, with its bound on the error.
 
 use pulp::Simd;
 

@@ -1,4 +1,4 @@
-//! The Gram matrix of a device's samples.
+//! The Gram matrix of a device's samples: the products of all pairs, and its bytes of memory.
 
 use pulp::{Arch, Simd, WithSimd};
 use smolfed_core::samples::Samples;

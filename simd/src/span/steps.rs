@@ -1,4 +1,5 @@
-//! Steps in the span, which touch neither features nor parameters.
+//! Steps of local training in the span of a device's samples, which touch neither features nor
+//! parameters.
 #![allow(
     clippy::needless_range_loop,
     reason = "the closures of iterators are compiled for the oldest of all processors"

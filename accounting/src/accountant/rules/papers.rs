@@ -1,4 +1,5 @@
-//! The accountants named after a paper: its formula, and a note on its status.
+//! The accountants named after a paper (DP-Fed-LS, PMTL, DPFedMTL, FedSC): their formulas, and the
+//! notes on their status.
 
 use crate::accountant::estimate::{Estimate, EstimateKind};
 use crate::accountant::name::AccountingError;

@@ -1,4 +1,5 @@
-//! The common part of the scores and the gradient of a batch.
+//! The number of samples and of rows of W that the scores and the gradient of a batch process
+//! together.
 
 /// Number of samples with scores in memory at once, if `scratch` is large enough.
 pub const BATCH_GROUP: usize = 20;

@@ -1,4 +1,4 @@
-//! The gradient of the weights from the residuals of a batch.
+//! The gradient of the weights of an affine layer from the residuals of a batch.
 
 use super::{
     super::pass::Then,

@@ -1,4 +1,4 @@
-//! The scores of a batch.
+//! The scores `Wx + b` of a batch, row by row or with vector registers.
 
 use super::batch::{Batch, Layer, next_rows};
 use crate::{

@@ -1,4 +1,5 @@
-//! The table of an embedding.
+//! The embedding layer: the row of its table for each symbol, the error for a symbol outside the
+//! vocabulary, and its gradient.
 
 use super::{super::error::ModelError, pass::Backward};
 

@@ -1,4 +1,5 @@
-//! A digest of a network, for comparison between participants.
+//! A digest of the layers of a network, for comparison between participants: its length, and the
+//! code of each layer.
 
 use super::{Layer, Sequential, Shape};
 use crate::crypto::hash;

@@ -1,4 +1,5 @@
-//! Errors in a composition of layers.
+//! Errors in a composition of layers, with their texts: none or too many, an empty sample, a layer
+//! that does not fit, or no scores.
 
 use super::{layer::MAX_LAYERS, misfit::LayerError, shape::Shape, text::Text};
 

@@ -1,5 +1,5 @@
-//! The activation functions of the gates of a recurrent layer, with the same bits with and without
-//! vectors.
+//! The activation functions (sigmoid, tanh) of the gates of a recurrent layer, with the same bits
+//! with and without vectors.
 
 use core::array;
 

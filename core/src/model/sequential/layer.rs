@@ -1,4 +1,5 @@
-//! A layer: its sizes, its output shape and its parameters.
+//! The kinds of layers of a network (convolution, pool, dense, embedding, LSTM): their largest
+//! number, sizes, output shapes and parameters.
 
 use super::{
     misfit::LayerError,

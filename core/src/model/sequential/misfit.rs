@@ -1,4 +1,5 @@
-//! Reason why a layer does not fit its input.
+//! Reasons why a layer does not fit its input, with their texts: its shape, a size of 0, the
+//! window, the padding, or too much memory.
 
 use super::shape::Shape;
 

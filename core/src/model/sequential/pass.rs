@@ -1,4 +1,5 @@
-//! Parameters of a pass through the layers.
+//! Arguments of the forward and the backward pass of a layer, and the conversion of images between
+//! channel by channel and pixel by pixel.
 
 /// Parameters of the forward pass of a layer.
 pub(super) struct Forward<'a> {

@@ -1,5 +1,5 @@
-//! Layers without parameters: rectified linear units, the maximum of each window, the mean of each
-//! channel. Images are stored pixel by pixel.
+//! Layers without parameters: rectified linear units (ReLU), the maximum of each window (max
+//! pooling), the mean of each channel. Images are stored pixel by pixel.
 
 use super::shape::Shape;
 use crate::lanes::LANES;

@@ -1,4 +1,4 @@
-//! Long short-term memories.
+//! Long short-term memories (LSTM), the recurrent layers for sequences and text.
 //!
 //! With z = W x_t + U h_{t−1} + b, the gates i, f, o = σ(z) and g = tanh(z),
 //! `c_t = f·c_{t−1} + i·g` and `h_t = o·tanh(c_t)`, h and c starting from 0 (Hochreiter and

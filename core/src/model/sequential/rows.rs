@@ -1,4 +1,4 @@
-//! Sums of the rows of a matrix.
+//! Weighted sums of the rows of a matrix, the terms one after the other.
 
 use super::vectors::{WIDTH, add};
 use crate::lanes::{self, WIDE, unroll};

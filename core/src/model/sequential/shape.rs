@@ -1,4 +1,5 @@
-//! Shapes of samples and of layer outputs.
+//! Shapes of samples and of layer outputs (image, sequence, vector), the order of their entries,
+//! and their texts.
 
 /// The shape of a sample or of a layer's output. Entries of a sample are row-major, as in PyTorch:
 /// the last dimension varies fastest. Between layers, images are stored pixel by pixel, which does

@@ -1,4 +1,5 @@
-//! The progress of a round.
+//! The stages of a round on a device: invited, training, saving its personal state, adding noise
+//! and masks, and ready to send.
 
 use super::own_noise::{NoNoise, OwnNoise};
 use crate::{quantize::Repair, session::trainable::Course, wire::message::Invitation};

@@ -1,4 +1,5 @@
-//! Models of labelled samples.
+//! Models of labelled samples in `f32` in a session: training, personal models, and answers to
+//! questions.
 
 #[cfg(feature = "questions")]
 use super::answer::{Case, Examiner, answer};

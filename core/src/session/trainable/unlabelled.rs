@@ -1,4 +1,5 @@
-//! Encoders without labels (FedSC: Jing et al. 2024, arXiv:2405.03949, Algorithm 1).
+//! Encoders without labels in a session: their training, their matrix with noise, and the checks of
+//! their invitations. The method is FedSC (Jing et al. 2024, arXiv:2405.03949, Algorithm 1).
 
 use core::marker::PhantomData;
 

@@ -1,4 +1,5 @@
-//! Division of models and updates into chunks that fit a frame.
+//! Division of models and updates into chunks that fit a frame: their sizes, and the largest number
+//! per request.
 
 use core::ops::Range;
 

@@ -1,4 +1,5 @@
-//! The invitation to a round: everything that a device needs except the model itself.
+//! The invitation to a round (settings of training, grid, noise, request): everything that a device
+//! needs except the model itself.
 
 use core::num::NonZeroU32;
 

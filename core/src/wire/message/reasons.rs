@@ -1,4 +1,5 @@
-//! Reasons to decline, abort or refuse, one byte each. A reason unknown to this version is `Other`.
+//! Reasons to decline, abort or refuse, with their codes of one byte and their texts. A reason
+//! unknown to this version is `Other`.
 
 /// A reason of one byte: see the variants. Reasons that are constants have a text but no variant,
 /// which every board would have to distinguish.

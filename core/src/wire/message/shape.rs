@@ -1,4 +1,5 @@
-//! Kind and size of a model on the line.
+//! Kind, size and arithmetic of a model on the line, by which a coordinator and a device compare
+//! models.
 
 #[cfg(feature = "questions")]
 use crate::question::Dimensions;

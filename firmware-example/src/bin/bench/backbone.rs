@@ -1,4 +1,4 @@
-//! Features of an image by the frozen backbone.
+//! Instructions for the features of an image by the frozen backbone.
 
 use core::hint::black_box;
 

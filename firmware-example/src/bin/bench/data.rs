@@ -1,4 +1,4 @@
-//! Varying samples and weights, the same in both arithmetics.
+//! Varying samples and weights for the instruction counts, the same in both arithmetics.
 
 use smolfed_core::{fixed_point::FixedPointSlice, samples::SampleSlice};
 

@@ -1,4 +1,5 @@
-//! Gradients of an image of 28 × 28 pixels in cells of 4 × 4, in `f32` and in integers.
+//! Instructions for the gradients of an image of 28 × 28 pixels in cells of 4 × 4, in `f32` and in
+//! integers.
 
 use core::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! The softmax model in integer arithmetic, on varying weights and samples.
+//! Instructions of the softmax model in integer arithmetic, on varying weights and samples.
 
 use core::hint::black_box;
 use core::num::NonZeroU32;

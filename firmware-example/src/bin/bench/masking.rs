@@ -1,4 +1,4 @@
-//! Masks of updates.
+//! Instructions for the masks of updates: the cost of one helper in a round.
 
 use core::hint::black_box;
 

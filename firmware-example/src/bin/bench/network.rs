@@ -1,4 +1,5 @@
-//! A network of layers: loss and gradient of one sample, and the training of a round.
+//! Instructions of a network of layers: loss and gradient of one sample, and the training of a
+//! round.
 
 use core::cell::Cell;
 use core::hint::black_box;

@@ -1,4 +1,4 @@
-//! Longest piece of a round in a session, during which nothing else runs.
+//! Instructions of the longest piece of a round in a session, during which nothing else runs.
 
 use core::num::NonZeroU32;
 

@@ -1,4 +1,4 @@
-//! Predictions in both arithmetics.
+//! Instructions of a prediction by the softmax model, in `f32` and in integers.
 
 use core::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! A network on images of 8 × 8 pixels, in 8 bits and in `f32`.
+//! Instructions of a prediction by a network on images of 8 × 8 pixels, in 8 bits and in `f32`.
 
 use core::hint::black_box;
 

@@ -1,4 +1,5 @@
-//! Features of a window of six channels of 64 samples, from counts, in `f32` and in integers.
+//! Instructions for the features of a window of six channels of 64 samples, from counts, in `f32`
+//! and in integers.
 
 use core::hint::black_box;
 

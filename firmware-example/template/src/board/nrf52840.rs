@@ -1,4 +1,5 @@
-//! An nRF52840 DK, with its flash, its random number generator, and its serial line.
+//! An nRF52840 DK: addresses of the provisioning record and the ledger in flash, random number
+//! generator, and serial line.
 
 use core::{cell::RefCell, convert::Infallible};
 

@@ -1,4 +1,5 @@
-//! What follows from the experiment: features, classes, model and arithmetic.
+//! Numbers of the experiment for a sensor without computed features, in `f32`: features, classes
+//! and model.
 //!
 //! The same numbers are in the experiment.
 

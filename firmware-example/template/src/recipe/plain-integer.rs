@@ -1,4 +1,5 @@
-//! What follows from the experiment: features, classes, model and arithmetic.
+//! Numbers of the experiment for a sensor without computed features, in integers: features,
+//! classes, model and binary places.
 //!
 //! The same numbers are in the experiment.
 

@@ -1,4 +1,4 @@
-//! The sensor: put yours in [`sample`].
+//! The sensor (a simulated one) and its class labels: put yours in [`sample`].
 
 use embassy_time::{Duration, Ticker};
 

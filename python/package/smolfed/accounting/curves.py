@@ -1,4 +1,4 @@
-"""The meaning of an epsilon for an attacker, its growth with the rounds, and plots of both."""
+"""Trade-off curves: error rates of an attacker, epsilon over the rounds, and plots of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Privacy events: the releases, and how often they happened."""
+"""Privacy events: the noise, sampling and number of releases, from keyword arguments (`event`)."""
 
 from __future__ import annotations
 

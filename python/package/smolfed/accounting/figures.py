@@ -1,4 +1,4 @@
-"""The cost of events, and the noise, rounds or cohort size for a target epsilon."""
+"""The epsilon of events, and noise, rounds or cohort size for a target epsilon (calibration)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of other programs: Opacus, TensorFlow Privacy, jax-privacy and dp_accounting."""
+"""Import of events from Opacus, TensorFlow Privacy, jax-privacy and dp_accounting."""
 
 from __future__ import annotations
 

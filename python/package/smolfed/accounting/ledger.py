@@ -1,4 +1,4 @@
-"""The privacy spent, and budgets for rounds that are chosen adaptively."""
+"""Privacy ledgers (the privacy spent so far), and budgets for rounds that are chosen adaptively."""
 
 from __future__ import annotations
 

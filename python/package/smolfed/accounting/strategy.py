@@ -1,4 +1,4 @@
-"""Correlated noise, for devices that cannot be sampled in secret."""
+"""Correlated noise (matrix mechanism), for devices that cannot be sampled in secret."""
 
 from __future__ import annotations
 

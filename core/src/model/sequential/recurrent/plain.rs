@@ -1,4 +1,5 @@
-//! Computation sum by sum, without memory, for boards and as a reference for tests of vectors.
+//! Computation of an LSTM sum by sum, without memory, for boards and as a reference for tests of
+//! vectors.
 
 use super::{super::rows::add_rows, Lstm, Parameters};
 use crate::lanes;

@@ -1,4 +1,4 @@
-//! Computation with vectors of gates, inputs and states. No sum runs across a vector.
+//! Computation of an LSTM with vectors of gates, inputs and states. No sum runs across a vector.
 
 use super::{
     super::{

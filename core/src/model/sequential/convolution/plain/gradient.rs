@@ -1,4 +1,4 @@
-//! Gradients with respect to the weights.
+//! Gradients of a convolution with respect to its weights, without memory, for boards.
 
 use core::ops::Range;
 
