@@ -1,4 +1,4 @@
-//! The command line: one file a subcommand, thin over the library.
+//! The command line of `smolfed`: one file for each subcommand (command), thin over the library.
 
 mod answers;
 mod ask;

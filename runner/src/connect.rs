@@ -1,4 +1,4 @@
-//! The ranks that this process was started with.
+//! The ranks (processes) that this process was started with: over MPI, or this one alone.
 
 #[cfg(feature = "mpi")]
 use crate::launch::Launch;

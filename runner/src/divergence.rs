@@ -1,4 +1,5 @@
-//! A training that diverged: on how many devices, for what feature, and what helps.
+//! The message about training that diverged: the share of participations, the feature with an
+//! outlier, and advice about the learning rate.
 
 use smolfed_data::Federation;
 use smolfed_data::federation::outlier::Outlier;

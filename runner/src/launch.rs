@@ -1,5 +1,6 @@
-//! Whether a launcher such as `mpirun` or `srun` started this process among others. Launchers tell
-//! their processes by variables of the environment, before MPI is initialised and without it.
+//! The launcher, such as `mpirun` or `srun`, that started this process among others, and the
+//! warning if these processes do not know of each other. Launchers tell their processes by
+//! variables of the environment, before MPI is initialised and without it.
 
 /// The variables in which launchers say how many processes they started, and which one this is.
 const VARIABLES: [[&str; 2]; 4] = [

@@ -1,4 +1,5 @@
-//! What a name or a path leads to: a known set, a file, a folder or an experiment.
+//! The data or experiment at a name or a path: a known set, a file, a folder or an experiment, and
+//! the error if there is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Boards emulated by QEMU.
+//! Boards emulated by QEMU: their names, targets and programs, and the command lines of the
+//! emulator.
 
 use std::error::Error;
 use std::path::Path;

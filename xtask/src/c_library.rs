@@ -1,4 +1,5 @@
-//! The library for C: an archive for each target, and multi-target packages for frameworks.
+//! `cargo xtask c-library`: the library for C, as an archive for each target, and multi-target
+//! packages for frameworks.
 
 use std::error::Error;
 

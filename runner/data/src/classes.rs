@@ -1,4 +1,5 @@
-//! The classes, listed in the configuration before any row is read.
+//! The key `data.classes`: the number or the names of the classes (labels), listed in the
+//! configuration before any row is read, and the handling of rows with other labels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

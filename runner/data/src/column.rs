@@ -1,5 +1,5 @@
-//! Encoding of the cells of a column as features: the only module that defines the columns of a
-//! file that a trained model expects.
+//! Encoding of the cells of a column as features (numbers, categories, parts of dates and times):
+//! the only module that defines the columns of a file that a trained model expects.
 //!
 //! The configuration determines an [`Encoding`], never the rows.
 

@@ -1,4 +1,5 @@
-//! Errors in data: one sentence that names the file and the correction.
+//! Errors in data (a file that is not found, not readable or not usable): one sentence that names
+//! the file and the correction.
 
 use std::io;
 use std::path::PathBuf;

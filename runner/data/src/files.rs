@@ -1,4 +1,4 @@
-//! The bytes of files, and of arrays in archives.
+//! Reading of files and streams, unpacked if they are gzipped, and of arrays in archives.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The search path of files: next to the experiment, then in the folders of data sets.
+//! The search path of files: next to the experiment, then in the folders of data sets (the variable
+//! `SMOLFED_DATA`), and the paths in the message if a file is not found.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! Samples that are read piece by piece.
+//! Held-out samples (test, validation) that are read piece by piece: bytes such as pixels stay
+//! bytes, which need less memory than numbers.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! Parts excluded from the compiled program.
+//! The message about a part that this program was compiled without, with the cargo feature that
+//! adds it.
 
 /// A part excluded from the compiled program. Its message names the command that adds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

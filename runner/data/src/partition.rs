@@ -1,4 +1,5 @@
-//! Deals training rows to devices: evenly, by label shards, by Dirichlet draws, or unchanged.
+//! Deals training rows to devices: evenly (`iid`), by label shards, by Dirichlet draws, or
+//! unchanged (natural devices, or a device for each row).
 
 mod dirichlet;
 mod error;

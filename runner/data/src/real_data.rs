@@ -1,4 +1,5 @@
-//! The location of the real data sets for tests. The repository does not contain them.
+//! The folder of the real data sets for tests (`SMOLFED_DATA`), and the skipping of tests without
+//! it. The repository does not contain them.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! Unexpected properties of the reading of a file, for its owner: one sentence each, with counts.
+//! Remarks (warnings) for the owner of a file about unexpected properties of its reading, such as
+//! currency signs or left-out rows: one sentence each, with counts.
 //!
 //! For standard error and `smolfed data inspect`: they quote private rows.
 

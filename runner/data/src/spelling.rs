@@ -1,4 +1,5 @@
-//! Suggestions for misspelt names: "did you mean".
+//! Suggestions for misspelt names ("did you mean"), and the similarity from which a name is
+//! suggested.
 
 /// The minimum Jaro-Winkler similarity of two names, from 0 to 1. It is the usual threshold.
 const MIN_SIMILARITY: f64 = 0.8;

@@ -1,4 +1,5 @@
-//! A `[data]` table for a file with unknown columns, with the reasons.
+//! A `[data]` table for a file with unknown columns, with the reasons: the usual names of label and
+//! device columns, and limits on categories and classes.
 //!
 //! For `smolfed init` and `smolfed data inspect`: it follows from private rows, and their owner
 //! reads it before any run does.

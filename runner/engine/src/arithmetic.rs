@@ -1,4 +1,5 @@
-//! Arithmetics of simulated devices in local training.
+//! Arithmetics of simulated devices in local training: the choice among `f32`, `fast` and
+//! `integer`, and the notes about the bits of a result.
 //!
 //! | module | contents |
 //! | --- | --- |

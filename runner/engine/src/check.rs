@@ -1,4 +1,5 @@
-//! Why an experiment cannot run, and checks of single keys that several modules share.
+//! Reasons for which an experiment cannot run, with the messages about its keys, and checks of
+//! single keys that several modules share.
 
 use smolfed_core::params::ParamError;
 

@@ -1,4 +1,5 @@
-//! The experiment file: TOML, complete with its defaults.
+//! The experiment file (configuration) in TOML: its tables and top-level keys, such as `rounds` and
+//! `seed`, complete with their defaults.
 //!
 //! [`Config`] is the content of a file, with checked types and no unknown keys.
 //! [`crate::experiment::Experiment`] determines once what the keys mean together, for a federation

@@ -1,4 +1,5 @@
-//! Conditions of ε that come from the preparation of the data.
+//! Conditions of ε that come from the preparation of the data: values read from private rows, and
+//! lists that the user has confirmed or not.
 
 use smolfed_data::federation::Federation;
 use smolfed_data::reads::Read;

@@ -1,4 +1,5 @@
-//! The round loop: draw, train, release, apply, evaluate.
+//! The round loop: draw, train, release, apply, evaluate, and the errors that end a round, for
+//! example if nobody in a cohort could train.
 //!
 //! A round depends only on the [`TrainingState`] after the earlier ones, and on the root of its
 //! random streams, which the round's number distinguishes. A run can therefore stop after any round

@@ -1,5 +1,5 @@
-//! Training and privacy for data of which only sizes are known: the defaults of `smolfed init` and
-//! of the estimators in Python.
+//! Suggested training and privacy (rounds, cohort, local steps, clip norm) for data of which only
+//! sizes are known: the defaults of `smolfed init` and of the estimators in Python.
 //!
 //! They follow from the number of devices, the number of features and, in `smolfed init` alone, the
 //! median number of samples per device: no ε covers that number, and an estimator must not read it

@@ -1,4 +1,5 @@
-//! Admission of connections. Connections with a session have priority.
+//! Admission of connections within a number of places, and the choice of the waiting connection
+//! that is closed (displaced) if all are taken. Connections with a session have priority.
 //!
 //! A connection *waits* until a device has opened a session on it. When all places are taken, a new
 //! connection gets the place of the oldest waiting connection of the source with the most waiting

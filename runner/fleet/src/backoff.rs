@@ -1,4 +1,5 @@
-//! Growing pauses between attempts to connect.
+//! Pauses between attempts to reconnect (back-off), of devices, gateways, links to helpers, the
+//! delivery service and MQTT: their first length, growth and limit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

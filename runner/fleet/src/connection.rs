@@ -1,4 +1,5 @@
-//! One connection. Its frames identify the device.
+//! One connection of the coordinator: the devices that its frames belong to, refused frames, and
+//! limits on devices and answers. Its frames identify the device.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The coordinator: runs a round with the real devices of a cohort.
+//! The coordinator: runs a round with the real devices of a cohort, waits for devices and between
+//! rounds, and reloads keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! `fleet.toml` of a run directory: the addresses of real devices, and the identity of the run.
+//! `fleet.toml` of a run directory: the identity of a run with real devices, and its addresses,
+//! keys, time limits and further settings for resuming it.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The speed of links to devices: the lower bounds of repetitions and waits.
+//! The speed of links to devices by presets (`fast`, `slow`, `lorawan`): the time limit of a
+//! connection without a session, and the intervals of calls and invitations.
 //!
 //! Both sides measure round trips (`smolfed_core::wire::round_trip`). These times are for what
 //! comes before any measurement, and for limits that no measurement sets.

@@ -1,4 +1,4 @@
-//! Taking a lock.
+//! Taking a lock (mutex) in memory, even after a panic of a thread that held it.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! The live figures of a run, and access to them.
+//! The live figures of a run (rounds, ε, metrics, counts of devices) for the live page and
+//! `/metrics`, and the access to them with or without the token.
 //!
 //! *Released* figures are public anyway: rounds, the model's metrics on public test samples, ε.
 //! Figures that follow from *participation* are not: amplification by sampling assumes that nobody

@@ -1,4 +1,5 @@
-//! The devices whose keys the coordinator has.
+//! The devices whose keys the coordinator has: their lookup by number or pseudonym, and the
+//! sessions whose connection was lost.
 //!
 //! Each device has a separate lock, under which its frames are opened and sealed: two devices never
 //! wait for each other's cryptography. All other locks here are held for a lookup, and that of the

@@ -1,5 +1,6 @@
-//! The event loop, with one task per connection. A broken or blocked connection does not affect the
-//! others.
+//! The event loop of the coordinator (`smolfed serve`), with one task per connection: accepting,
+//! connecting to devices, and closing after too many refused frames. A broken or blocked connection
+//! does not affect the others.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The state of all devices: the table on the terminal, and `devices.json`.
+//! The state of all devices (last contact, drawn, answered and missed rounds, refused frames): the
+//! table on the terminal, and `devices.json`.
 
 use std::collections::BTreeMap;
 

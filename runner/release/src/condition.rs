@@ -1,5 +1,6 @@
-//! The conditions of a privacy statement. Each one is a fact about the run that the numbers do not
-//! show, with its effect on whether ε is an upper bound.
+//! The conditions of a privacy statement, such as a known seed, values read from private rows,
+//! earlier runs or a stopped run. Each one is a fact about the run that the numbers do not show,
+//! with its effect on whether ε is an upper bound.
 //!
 //! A statement derives its flag from them ([`PrivacyStatement::is_upper_bound`]), and nothing else
 //! can set it.

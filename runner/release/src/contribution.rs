@@ -1,4 +1,5 @@
-//! The message of one device in a round, while its training writes it.
+//! The message of one device in a round, while its training writes it: the buffer of its update,
+//! and the clipping of the update.
 
 use smolfed_core::clip::clip_l2;
 use smolfed_core::lanes;

@@ -1,4 +1,5 @@
-//! Encoding of updates as integers with exact sums.
+//! Encoding of updates as integers with exact sums: on the grid of the clip norm, or unclipped
+//! without a privacy guarantee.
 
 use smolfed_core::quantize::Grid;
 

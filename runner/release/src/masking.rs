@@ -1,4 +1,5 @@
-//! Masking of the updates of a run, and the possible range of an honest sum.
+//! Masking of the updates of a run, the possible range of an honest sum, and the largest number of
+//! devices in a round.
 
 pub mod ring;
 

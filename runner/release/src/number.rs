@@ -1,4 +1,5 @@
-//! Numbers for readers: a few significant digits, without digits that are only noise.
+//! Numbers for readers (formatting): a few significant digits, rounding up or down, groups of three
+//! digits, and counted nouns.
 
 /// Formats a number with the noun that it counts: `1 round`, `2 rounds`.
 #[must_use]

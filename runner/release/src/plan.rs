@@ -1,4 +1,5 @@
-//! Noise and accounting of a run, configured before it starts.
+//! Noise and accounting of a run, configured before it starts: the noise for a target ε, and ε
+//! (with its statements) after any number of rounds.
 
 pub mod error;
 

@@ -1,4 +1,5 @@
-//! Checked updates of real devices.
+//! Checks of the updates of real devices: their bound and the bit of adaptive clipping, and the
+//! reasons for which an invalid update is left out.
 
 use smolfed_core::mask::Tag;
 use smolfed_core::quantize::Grid;

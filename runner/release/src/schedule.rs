@@ -1,4 +1,4 @@
-//! Regular schedules: from one round on, at a fixed interval.
+//! Regular schedules of rounds: from one round on, at a fixed interval.
 
 /// From round `from` on, every `every` rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

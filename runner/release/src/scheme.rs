@@ -1,4 +1,5 @@
-//! How the devices of a round are drawn, as the accounting distinguishes it.
+//! The sampling schemes of the devices of a round (uniform, Poisson, full, unsampled,
+//! block-cyclic), as the accounting distinguishes them.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
-//! The releases of a run, configured before it starts.
+//! The releases of a run, configured before it starts: their kinds and timing, clip norm, masking,
+//! and the noise of a sum.
 
 use smolfed_accounting::{PrivacyEvent, TrustModel};
 use smolfed_core::noise::DiscreteGaussian;

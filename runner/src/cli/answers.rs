@@ -1,4 +1,5 @@
-//! The answers to questions alone, for the terminal and as JSON.
+//! The output of `smolfed ask`: the answers with their intervals, for the terminal and as JSON, and
+//! the scale of features from them.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `smolfed ask`: questions about a model that is there.
+//! `smolfed ask`: questions to devices about their samples and an existing model, with its
+//! arguments.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! `smolfed completions`: what a shell needs to complete commands and options.
+//! `smolfed completions`: the script with which a shell completes commands and options.
 
 use std::io::Write;
 

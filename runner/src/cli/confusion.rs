@@ -1,4 +1,5 @@
-//! Which class was taken for which, on a terminal.
+//! The confusion matrix of classes on a terminal or, with many classes, the most frequent wrong
+//! predictions.
 
 use super::text::aligned;
 use smolfed_engine::evaluation::assessment::ClassFigures;

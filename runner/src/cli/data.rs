@@ -1,4 +1,5 @@
-//! `smolfed data`: which data sets there are, what is in one, and its features for firmware.
+//! `smolfed data`: the list of known data sets, the inspection of one, and the features of an
+//! experiment for firmware.
 
 mod drawing;
 mod error;

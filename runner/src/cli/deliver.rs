@@ -1,4 +1,5 @@
-//! `smolfed deliver`: sends the published models to devices that only infer.
+//! `smolfed deliver`: sends the published models to devices that only infer, with its arguments and
+//! the limit on open connections.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

@@ -1,4 +1,5 @@
-//! `smolfed device`: one device as a process.
+//! `smolfed device`: one or more devices as a process, with its arguments for model, record,
+//! ledger, address and data.
 
 mod data;
 mod progress;

@@ -1,4 +1,4 @@
-//! Why a command failed, and the exit code for it.
+//! The reasons for which a command fails (errors), and the exit code for each.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;

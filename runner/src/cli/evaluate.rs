@@ -1,4 +1,4 @@
-//! `smolfed evaluate`: how good the model of a run is on rows whose targets are known.
+//! `smolfed evaluate`: the quality of the model of a run on rows whose targets (labels) are known.
 
 use std::path::PathBuf;
 

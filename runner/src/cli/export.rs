@@ -1,4 +1,5 @@
-//! `smolfed export`: the model of a run for programs in other languages.
+//! `smolfed export`: the model of a run for programs in other languages, as a C header, for ONNX or
+//! for NumPy.
 
 use std::path::PathBuf;
 

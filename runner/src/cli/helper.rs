@@ -1,4 +1,5 @@
-//! `smolfed helper`: a helper of a fleet.
+//! `smolfed helper`: a helper of a fleet with masked updates, with its arguments for keys,
+//! addresses, the minimum cohort and metrics.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

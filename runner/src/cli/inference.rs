@@ -1,4 +1,5 @@
-//! What commands that use a model have in common: which model, and which rows.
+//! Common parts of the commands that use a model (predict, evaluate, export): the model or the
+//! device, the rows, and the arithmetic.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};

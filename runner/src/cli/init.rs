@@ -1,4 +1,5 @@
-//! `smolfed init`: an experiment file for some data.
+//! `smolfed init`: a commented experiment file for some data, with its arguments for the label, the
+//! device column and left-out columns.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! How fast links to devices are, as options of `smolfed serve`.
+//! The options of `smolfed serve` for the speed of links to devices: `--link`, time limits and
+//! intervals, and the default of `--timeout`.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! `smolfed models`: models for devices that only infer.
+//! `smolfed models`: models for devices that only infer, which are published, split between
+//! versions, rolled back and listed.
 
 mod folder;
 mod list;

@@ -1,4 +1,4 @@
-//! `smolfed predict`: what the model of a run says of new rows.
+//! `smolfed predict`: the predictions of the model of a run for new rows, as CSV or JSON.
 
 use std::io::{self, Write};
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `smolfed provision`: secrets for devices and for their coordinator.
+//! `smolfed provision`: secrets (keys, records, ledgers) for devices and for their coordinator,
+//! with its arguments.
 
 mod answers;
 mod helpers;

@@ -1,4 +1,5 @@
-//! `smolfed receive`: devices that only infer, as a process.
+//! `smolfed receive`: devices that only infer, as a process, with its arguments for record,
+//! publisher and address.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

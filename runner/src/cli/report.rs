@@ -1,4 +1,4 @@
-//! `smolfed report`: the report of a run, written anew.
+//! `smolfed report`: the report of a run, written anew, also a public page without private figures.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `smolfed run`: one experiment.
+//! `smolfed run`: one experiment in a simulation, with its arguments for overrides, output, seed
+//! and threads, resuming and replay.
 
 mod preview;
 

@@ -1,4 +1,4 @@
-//! `smolfed runs`: the runs that are there, listed, compared, and exported to other programs.
+//! `smolfed runs`: existing runs, listed, compared, and exported to other programs.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `smolfed schema`: what editors need to complete and check experiment files.
+//! `smolfed schema`: the JSON schema with which editors complete and check experiment files.
 
 use std::io::Write;
 

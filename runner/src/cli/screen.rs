@@ -1,5 +1,5 @@
-//! What a person sees while a fleet is at work: the table of devices and the rounds on a terminal,
-//! the log elsewhere.
+//! The terminal while a fleet is at work: the table of devices with its maximum number of rows, and
+//! the rounds. Elsewhere, the log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

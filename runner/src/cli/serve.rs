@@ -1,4 +1,5 @@
-//! `smolfed serve`: one experiment with real devices.
+//! `smolfed serve`: one experiment with real devices, from its checks to fine-tuning and the
+//! report, and the message about its end.
 
 mod args;
 mod helpers;

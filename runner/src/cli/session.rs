@@ -1,4 +1,5 @@
-//! Shared by commands that train: threads, Ctrl-C, progress.
+//! Common parts of commands that train: threads, Ctrl-C, the progress bar, and warnings about the
+//! experiment and its rounds.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! What `smolfed run` prints when it ends.
+//! The output of `smolfed run` at its end, as text and JSON: quality, figures of devices, answers,
+//! privacy statements, time.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -1,4 +1,5 @@
-//! `smolfed sweep`: a grid of experiments from one file, to one table.
+//! `smolfed sweep`: a grid of experiments from one file, to one table, with its arguments and
+//! progress.
 
 use std::io::Write;
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! Text for terminals.
+//! Text for terminals: wrapped lines, tables with aligned columns, and words in quotes.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};

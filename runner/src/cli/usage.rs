@@ -1,4 +1,5 @@
-//! What to type in the place of a command line that the parser refuses.
+//! Advice for a command line that the parser refuses: unknown commands, flags and words, wrong
+//! values.
 
 use std::error::Error;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! What firmware must know of an experiment, and why there may be nothing to know.
+//! The facts of an experiment that firmware needs (features, scale), and the reasons for which it
+//! has no recipe.
 
 use smolfed_core::recipe::Recipe;
 use smolfed_core::window::Scale;

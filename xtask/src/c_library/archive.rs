@@ -1,4 +1,4 @@
-//! Packed folders of files.
+//! The archives (packed folders) of the C library: their files, licences and versions.
 
 use std::error::Error;
 use std::fs;

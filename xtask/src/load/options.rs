@@ -1,4 +1,4 @@
-//! Options of `cargo xtask load`.
+//! Options of `cargo xtask load`, the number of measured rounds, and the time limits.
 
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A violation and its location.
+//! A violation that `cargo xtask structure` finds: its file, line and message.
 
 use std::fmt;
 use std::path::PathBuf;

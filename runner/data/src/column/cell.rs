@@ -1,4 +1,5 @@
-//! The meaning of a cell: missing, a number, yes or no.
+//! The meaning of a cell of a table: the texts of a missing value (such as `NA`), numbers with a
+//! decimal point or comma, yes and no.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! Errors in a cell.
+//! Errors in a cell of a table, with the correction in each message: not a number, too large, an
+//! unknown category, no date or an ambiguous one, mixed decimal marks.
 
 use super::place::Place;
 

@@ -1,4 +1,5 @@
-//! The position of a row in its file.
+//! The position of a row in its file, for messages: the number of its line or, in a file without
+//! lines, of its row.
 
 use std::fmt;
 

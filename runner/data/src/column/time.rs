@@ -1,4 +1,5 @@
-//! Dates and times in cells, and their parts as features.
+//! Dates and times (timestamps) in cells: their accepted formats, ambiguous dates, and their parts
+//! as features (hour, weekday, day).
 
 use std::time::UNIX_EPOCH;
 

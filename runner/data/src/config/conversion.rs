@@ -1,4 +1,4 @@
-//! Conversion of the keys of a source to a configuration.
+//! Conversion of the keys of `[data]` to a configuration, and the refusal of keys without effect.
 
 use super::keys::{Converted, ImagesKeys, LeafKeys, MemoryKeys, RawData, TextKeys};
 use super::reading::TaggedKeys;

@@ -1,4 +1,5 @@
-//! Errors in a `[data]` table, and the checks of single values.
+//! Errors in a `[data]` table (a missing, unused or unpaired key, a value out of range), and the
+//! checks of single values.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,5 @@
-//! The table `[features]`: the fixed features of each sample.
+//! The table `[features]`: the kind and settings of the fixed features of each sample (`gradients`,
+//! `pool`, `steps`), and errors in it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

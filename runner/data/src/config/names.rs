@@ -1,4 +1,5 @@
-//! Names that keys of `[data]` may have as their value.
+//! Named values of keys of `[data]`: partitions, the order of held-out rows, kinds of generated
+//! devices, folders of images, unknown characters.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! The keys for the scale of features and targets.
+//! The keys for the scale (normalisation) of features and targets: `data.scale` and
+//! `data.target_scale`, their named values, and their defaults by the kind of samples.
 
 use std::fmt;
 use std::marker::PhantomData;

@@ -1,4 +1,5 @@
-//! The keys of texts and of recordings, which are cut into samples.
+//! The keys of texts and of recordings, which are cut into samples: alphabet, length and windows,
+//! with their defaults and limits.
 
 use super::error::{in_range, needed, wrong};
 use super::keys::{TableKeys, TextKeys};

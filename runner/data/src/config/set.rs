@@ -1,4 +1,5 @@
-//! The configurable data sets, and the properties that are known before a file is read.
+//! The configurable data sets (built-in digits, MNIST and others, tables, arrays, images, texts),
+//! and the properties that are known before a file is read.
 
 use std::path::{Path, PathBuf};
 

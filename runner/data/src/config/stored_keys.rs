@@ -1,4 +1,5 @@
-//! The keys of every data set: the dealing, holding out and scaling of its rows.
+//! The keys of every data set: the dealing of its rows to devices (partition), the validation and
+//! test parts, and the scale.
 
 use super::error::{in_range, needed, positive, share, wrong};
 use super::keys::SharedKeys;

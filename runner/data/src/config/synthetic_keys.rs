@@ -1,4 +1,5 @@
-//! The keys of generated devices.
+//! The keys of generated (synthetic) devices, with their defaults and limits: kind, features,
+//! classes, samples.
 
 use super::error::{in_range, strength, wrong};
 use super::keys::{Converted, SyntheticKeys};

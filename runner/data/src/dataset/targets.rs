@@ -1,4 +1,5 @@
-//! The targets of prediction: a class or a number for each row.
+//! The targets of prediction (labels): a class or a number for each row, and the kind of task,
+//! classification or regression.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Some rows of a data set.
+//! A view of some rows of a data set, such as the samples of one device, without a copy.
 
 use std::fmt;
 use std::ops::Range;

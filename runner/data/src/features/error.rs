@@ -1,4 +1,5 @@
-//! Reasons why no features are computed.
+//! Reasons for which no fixed features are computed: samples that are not images, unsuitable cells
+//! or bounds, a missing pixel.
 
 use smolfed_core::features::FeatureError;
 

@@ -1,4 +1,4 @@
-//! The computation of the features of one sample.
+//! The computation of the fixed features of one sample: features of an image, or steps of numbers.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! The number farthest from the others of its feature.
+//! The outlier of the training rows: the number that is farthest from the mean of its feature, in
+//! standard deviations, for the message about diverged training.
 
 use super::{Federation, Kind};
 use crate::reads::Read;

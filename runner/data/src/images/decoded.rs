@@ -1,4 +1,4 @@
-//! One image, decoded.
+//! Decoding of one image file to grey levels or colours, with a limit on its memory.
 
 use std::path::Path;
 

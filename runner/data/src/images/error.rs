@@ -1,4 +1,5 @@
-//! Errors in a folder of images.
+//! Errors in a folder of images: unreadable folders, unsupported files, images of different sizes,
+//! unknown classes, no image.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! Images in a program that was compiled without them. None can be read.
+//! Replacement for the decoder of images in a program that was compiled without them. None can be
+//! read.
 
 use std::path::Path;
 

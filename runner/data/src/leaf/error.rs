@@ -1,4 +1,5 @@
-//! Errors in a LEAF file.
+//! Errors in a LEAF file: malformed JSON, devices that are listed twice or have no data, counts
+//! that do not agree, samples of different lengths.
 
 use crate::dataset::DatasetError;
 

@@ -1,4 +1,5 @@
-//! Reasons why rows cannot be dealt to devices.
+//! Reasons for which rows cannot be dealt to devices: too few rows, or devices without enough
+//! training rows.
 
 /// The reason why rows cannot be dealt.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]

@@ -1,4 +1,5 @@
-//! Errors in scaling.
+//! Errors in the scaling of features and targets: no bounds for a private scale, unsuitable
+//! constants, overflow of `f32`.
 
 use crate::constants::ConstantError;
 

@@ -1,4 +1,5 @@
-//! The meaning of columns, by the names of the header.
+//! The meaning (role) of columns, by the names of the header: label, device, recording, left out or
+//! feature.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,4 +1,5 @@
-//! Errors in a table.
+//! Errors in a table: missing or duplicate columns, no header, rows of different lengths, unclosed
+//! quotes, unknown labels, binary files.
 
 use csv::StringRecord;
 

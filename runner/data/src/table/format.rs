@@ -1,4 +1,5 @@
-//! The formats of tables, and opening their files.
+//! The formats of tables (CSV, JSON lines, ARFF, Parquet): their detection by content, and the
+//! opening of files.
 
 use serde::Serialize;
 

@@ -1,4 +1,4 @@
-//! A table in any format, row by row.
+//! A table in any format, read row by row, with the names of its columns and the place of each row.
 
 use csv::StringRecord;
 

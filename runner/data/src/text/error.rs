@@ -1,4 +1,5 @@
-//! Errors in texts.
+//! Errors in texts: no text, a character that is not in the alphabet, texts that are too short for
+//! a sample or for the model.
 
 use crate::dataset::DatasetError;
 use crate::table::{Place, TableError};

@@ -1,4 +1,4 @@
-//! Texts as input of a trained model.
+//! Texts as input of a trained model: the last characters of each text, or all of its samples.
 
 use super::Windows;
 use super::alphabet::Alphabet;

@@ -1,4 +1,5 @@
-//! The traits of an arithmetic.
+//! The interface (trait) of an arithmetic of simulated devices: local training of the shared model,
+//! and the local steps of a personal one.
 
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport};

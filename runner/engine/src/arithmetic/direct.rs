@@ -1,4 +1,4 @@
-//! `f32`: the code and the bits of boards.
+//! The arithmetic `f32`: local training step by step, with the code and the bits of boards.
 
 use smolfed_core::stream::Stream;
 use smolfed_core::train::{LocalTraining, TrainError, TrainReport, Workspace};

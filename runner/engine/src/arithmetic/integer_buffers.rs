@@ -1,4 +1,5 @@
-//! One thread's memory for training in integers.
+//! The memory of one thread for training in integers: rounded samples, weights, and the memory of a
+//! step.
 
 /// Samples in their format, weight vectors, and the memory of a step.
 #[derive(Default)]

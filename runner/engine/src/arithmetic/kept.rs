@@ -1,4 +1,4 @@
-//! Cache of Gram matrices across rounds, within a memory limit.
+//! Cache of Gram matrices across rounds for the arithmetic `fast`, within a memory limit.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,4 +1,5 @@
-//! Verdicts of direct tests.
+//! Verdicts of the direct tests of an audit, and the probability that a family of tests fails by
+//! chance.
 
 use serde::Serialize;
 

@@ -1,4 +1,5 @@
-//! Errors of audits.
+//! Reasons for which an experiment cannot be audited, for example without clipping or without
+//! noise.
 
 use crate::check::ExperimentError;
 use crate::method::state::StateError;

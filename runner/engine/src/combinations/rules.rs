@@ -1,5 +1,5 @@
-//! The settings that exclude each other. If an experiment breaks several rules, the error names the
-//! first one in the table.
+//! The settings that exclude each other, with the reason and the advice of each error. If an
+//! experiment breaks several rules, the error names the first one in the table.
 
 use super::settings::Setting::{self, *};
 

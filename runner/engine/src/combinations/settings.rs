@@ -1,4 +1,4 @@
-//! The settings that the parts of an experiment declare.
+//! The settings that the parts of an experiment declare, with their names in error messages.
 
 use std::collections::BTreeSet;
 

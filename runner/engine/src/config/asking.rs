@@ -1,4 +1,5 @@
-//! The configuration of separate questions about an existing model.
+//! The configuration of separate questions about an existing model (`smolfed ask`), and the keys
+//! that it shares with the run of the model.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Why an experiment file or `--set` was refused.
+//! Reasons for which an experiment file or `--set` is refused: a missing file, data or a run
+//! directory instead, errors in the text, an empty file.
 
 /// Why an experiment file was refused.
 #[derive(Debug, thiserror::Error)]

@@ -1,4 +1,5 @@
-//! The text of an experiment file. Other inputs are recognized and refused.
+//! Reading the text of an experiment file, and the refusal of other inputs, such as data files and
+//! run directories.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Axes for smoothing a tensor. The paper flattens tensors, and its Table 5 compares orders.
+//! Axes along which a tensor is smoothed: one line, a grid, or the kernels of a convolution in an
+//! order. The paper flattens tensors, and its Table 5 compares orders.
 
 mod order;
 

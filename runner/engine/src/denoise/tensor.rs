@@ -1,4 +1,4 @@
-//! The denoiser trait and its argument.
+//! The interface (trait) of a denoiser that works tensor by tensor, and its argument.
 
 /// One parameter tensor of the noisy average.
 pub struct Tensor<'a> {

@@ -1,4 +1,5 @@
-//! Quantiles of a quantity over devices.
+//! Quantiles of a quantity over devices (minimum, tenth, median, nine tenths, maximum), by the
+//! nearest rank.
 
 use serde::{Deserialize, Serialize};
 

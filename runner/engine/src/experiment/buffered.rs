@@ -1,4 +1,5 @@
-//! The keys of rounds that are time windows.
+//! The keys of rounds that are time windows (asynchronous, buffered rounds): staleness and length
+//! of a window, with their defaults and limits.
 //!
 //! A device's ledger keeps the versions that it trains from at least b + s apart, and an update of
 //! version v counts in a window from v to v + s, or in none. So the windows in which a device

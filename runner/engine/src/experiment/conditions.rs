@@ -1,4 +1,5 @@
-//! Conditions of an experiment's ε besides its numbers. They follow from the configuration and the
+//! Conditions of an experiment's ε besides its numbers: an initial model file, values read in the
+//! preparation, earlier runs, a secret cohort size. They follow from the configuration and the
 //! preparation of the data, never from a result.
 
 use smolfed_accounting::event::{PrivacyUnit, TrustModel};

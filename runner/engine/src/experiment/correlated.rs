@@ -1,4 +1,5 @@
-//! The keys of correlated noise.
+//! The keys of correlated noise: its strategy, the participations of a device and their distance,
+//! and the refusal of unsuitable timetables and of too large cohorts.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Masks and helpers of distributed trust: the requirements of an experiment.
+//! Masks and helpers of distributed trust: the masking of updates, and the policy that an
+//! experiment requires of each helper.
 
 use smolfed_accounting::TrustModel;
 use smolfed_accounting::correlated::Strategy;

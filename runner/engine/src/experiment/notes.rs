@@ -1,4 +1,5 @@
-//! Notes of a statement, in sentences.
+//! Notes of the privacy statement, in sentences: weights by samples, clipped values, left-out rows,
+//! earlier runs, and notes of the method.
 
 use smolfed_accounting::{PrivacyEvent, PrivacyUnit};
 

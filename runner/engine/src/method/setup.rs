@@ -1,4 +1,5 @@
-//! Inputs for building a method.
+//! Inputs for building a method: the tables of the experiment file, the number of rounds, and the
+//! seed.
 
 use smolfed_accounting::Sampling;
 use smolfed_core::personal::Effort;

@@ -1,4 +1,5 @@
-//! State of a method on each device between rounds.
+//! The state that a method keeps on each device between rounds: its model, an offset to the shared
+//! model or a part of the parameters, and errors in reading or writing it.
 
 use serde::{Deserialize, Serialize};
 

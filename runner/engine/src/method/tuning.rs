@@ -1,4 +1,5 @@
-//! Local steps of a device after training: plain, or restrained by the shared model.
+//! Fine-tuning of a device after training: local steps, plain or restrained by the shared model
+//! (`FineTune`).
 
 use smolfed_core::model::{Distilled, Parametric, log_probabilities};
 use smolfed_core::params::Penalty;

@@ -1,4 +1,5 @@
-//! The text of `preprocessing.json`, checked on reading.
+//! The text (JSON) of `preprocessing.json`, checked on reading: its fields, the version of the
+//! format, and the errors of an unusable file.
 
 mod features;
 mod window;

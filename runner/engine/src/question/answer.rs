@@ -1,4 +1,5 @@
-//! The released answer to a question, for files and pages.
+//! The released answer to a question, for files and pages: its estimates with their intervals, and
+//! the number of devices that answered.
 
 use serde::{Deserialize, Serialize};
 

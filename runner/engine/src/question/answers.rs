@@ -1,4 +1,5 @@
-//! The answers of simulated devices, and their sum.
+//! The answers of simulated devices to a question: the vector of each device from its samples, and
+//! their sum.
 
 use smolfed_core::fixed_point::{
     Feature, FeatureFormat, FeatureScale, FixedPointJudge, FixedPointModel, IntegerTarget,

@@ -1,4 +1,5 @@
-//! A question in a run.
+//! A question in a run: its schedule, the devices and samples to ask, and the cost and release of
+//! an answer.
 
 use smolfed_core::fixed_point::FeatureFormat;
 use smolfed_core::question::{Dimensions, MomentScales, PresenceScales, Question};

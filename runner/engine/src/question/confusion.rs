@@ -1,4 +1,5 @@
-//! Confusion of classes by a model.
+//! Estimates of the question `confusion` of classes by a model: accuracy, recall and precision of
+//! each class, and the shares of cells.
 
 use smolfed_core::question::Dimensions;
 

@@ -1,4 +1,4 @@
-//! Number of devices that answer.
+//! Estimate of the question `count`: the number of devices that answer.
 
 use super::answer::Estimate;
 use super::ratio::Sums;

@@ -1,4 +1,5 @@
-//! Evaluation of a model on devices.
+//! Estimates of the question `evaluate` about a model on devices: accuracy and loss for classes,
+//! root mean squared error for values.
 
 use smolfed_core::question::Dimensions;
 

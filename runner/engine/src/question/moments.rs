@@ -1,4 +1,4 @@
-//! Means and deviations of features.
+//! Estimates of the question `moments`: means and standard deviations of features over samples.
 
 use smolfed_core::question::{Features, MomentScales};
 

@@ -1,4 +1,4 @@
-//! Presence of samples in bins.
+//! Estimates of the question `presence`: the share of devices that have samples in each bin.
 
 use smolfed_core::question::{Bins, Dimensions, PresenceScales};
 

@@ -1,4 +1,5 @@
-//! Distribution of samples.
+//! Estimates of the question `histogram`: the share of samples in each bin or class (their
+//! distribution), and quantiles of values.
 
 use smolfed_core::question::{Bins, Dimensions};
 

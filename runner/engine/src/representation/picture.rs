@@ -1,4 +1,5 @@
-//! Picture of representations: their principal components by class, and their spectrum.
+//! Picture of representations for `representation.json`: their principal components (PCA) by class,
+//! and their spectrum.
 
 use serde::{Deserialize, Serialize};
 

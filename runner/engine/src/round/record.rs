@@ -1,4 +1,5 @@
-//! The record of a round: one line of `metrics.jsonl`.
+//! The record of a round, one line of `metrics.jsonl`: cohort, ε, clip norm, figures on samples,
+//! and the figures that only a simulation has.
 
 use std::collections::BTreeMap;
 

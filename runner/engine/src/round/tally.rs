@@ -1,4 +1,5 @@
-//! Updates in time windows by the age of their model, and wasted participations.
+//! Counts of updates in time windows by the age (staleness) of their model, and of wasted
+//! participations.
 
 use serde::Serialize;
 

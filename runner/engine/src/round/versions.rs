@@ -1,4 +1,4 @@
-//! The models of earlier windows from which updates may still arrive.
+//! The models of earlier windows (versions) from which late updates may still arrive.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! The limit on ε during a run: no round starts that would exceed it.
+//! The limit on ε (privacy budget) during a run: no round starts that would exceed it, and the
+//! message names the round and its ε.
 
 use smolfed_accounting::{Accountant, AccountingError, Delta, PrivacyEvent};
 

@@ -1,4 +1,5 @@
-//! Check of a run's privacy statement against its ledger and its configuration.
+//! Check of a run's privacy statement against its ledger and its configuration, for
+//! `smolfed account --verify`: faults of the ledger, and differences of keys.
 
 use std::path::Path;
 

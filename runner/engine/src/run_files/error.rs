@@ -1,4 +1,5 @@
-//! Errors of the files of a run.
+//! Errors of a run directory and its files: taken, in use, left by a failed run, not a run,
+//! damaged, of another run or version.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! The server's treatment of the noisy sum, from the configuration.
+//! The keys of `[server]`, converted to the server's step on the noisy sum: learning rate,
+//! smoothing and its axes, denoiser, grid of the model.
 
 use smolfed_core::params::LearningRate;
 use smolfed_core::smooth::LaplacianSmoothing;

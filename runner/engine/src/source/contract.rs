@@ -1,4 +1,5 @@
-//! The trait of a source.
+//! The interface (trait) of a source of devices: the draw of a round, the sum of its updates, the
+//! answers to questions, and errors.
 
 use smolfed_core::stream::Root;
 

@@ -1,5 +1,5 @@
-//! Simulated devices that take part according to a record. The run ends with the same model if the
-//! random streams are the same.
+//! Simulated devices that take part according to a record (`participation.jsonl`). The run ends
+//! with the same model if the random streams are the same.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! `[cohort]`: which devices take part in a round, and the weight of each update.
+//! `[cohort]`: the sampling of the devices that take part in a round, the divisor (denominator) of
+//! their sum, and the weight of each update.
 
 use std::fmt;
 use std::num::NonZeroU32;

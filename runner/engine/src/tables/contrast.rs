@@ -1,4 +1,5 @@
-//! `[contrast]`: learning without labels.
+//! `[contrast]`: the keys of learning without labels (encoders): views, correlation matrices and
+//! their noise, evaluation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! `[model]`: the trained model.
+//! `[model]`: the kind, layers, activation and initial parameters of the trained model.
 
 use std::fmt;
 use std::path::PathBuf;

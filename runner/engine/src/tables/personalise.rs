@@ -1,4 +1,5 @@
-//! `[personalise]`: personal models.
+//! `[personalise]`: the keys of personal models: regularisation, local steps, fine-tuning, and the
+//! number of evaluated devices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! `[privacy]`: clipping, noise and accounting.
+//! `[privacy]`: clipping, noise and accounting, with ε, δ, the limit on ε, the ledger, the trust
+//! model and private selection.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
-//! `[[questions]]`: the questions that devices answer between rounds.
+//! `[[questions]]`: the questions that devices answer between rounds: kind, interval, bounds and
+//! bins, cohort, noise, confidence.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

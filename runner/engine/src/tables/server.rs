@@ -1,4 +1,5 @@
-//! `[server]`: how the server uses the noisy average.
+//! `[server]`: the server's use of the noisy average: learning rate, smoothing, denoiser, and the
+//! model in 16 bits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! `[simulation]`: how this machine simulates devices. These settings do not affect real devices.
+//! `[simulation]`: the simulation of devices on this machine: arithmetic, its memory, and the
+//! format of features in integers. These settings do not affect real devices.
 
 use std::fmt;
 use std::str::FromStr;

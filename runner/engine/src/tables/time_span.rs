@@ -1,4 +1,4 @@
-//! Spans of time in files, such as "90s" or "1h 30min".
+//! Spans of time (durations) in files, such as "90s" or "1h 30min", and their limit.
 
 use std::fmt;
 use std::time::Duration;

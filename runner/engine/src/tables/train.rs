@@ -1,4 +1,5 @@
-//! `[train]`: local training.
+//! `[train]`: the keys of local training: epochs, batch size, learning rate and its decay, and the
+//! time of clipping.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

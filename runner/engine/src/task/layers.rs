@@ -1,4 +1,5 @@
-//! Networks from the layers in a file.
+//! Networks from the layers of an experiment file (`model.layers`), and the reasons for which
+//! layers do not fit each other or the data.
 
 use smolfed_core::model::{Layer, Sequential, SequentialError, Shape};
 

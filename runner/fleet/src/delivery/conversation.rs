@@ -1,4 +1,5 @@
-//! One connection of the service: frames in, frames out. It has no transport and no clock.
+//! One connection of the delivery service, as frames in and frames out: the session of a device,
+//! the offer of a version, and the requested bytes. It has no transport and no clock.
 //!
 //! The service keeps nothing of a device but its session: a device names the version that it has,
 //! and asks for bytes of the file by their offset, so it continues on any connection. A `Hello` may

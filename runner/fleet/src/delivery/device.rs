@@ -1,5 +1,6 @@
-//! A device that only infers, as a process. Its slots are a file, which is replaced whenever it has
-//! installed a version.
+//! A device that only infers, as a process (`smolfed receive`): its connection, the requests for a
+//! new model, and growing pauses. Its slots are a file, which is replaced whenever it has installed
+//! a version.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};

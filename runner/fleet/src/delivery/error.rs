@@ -1,4 +1,5 @@
-//! Errors of a folder of models.
+//! Errors of a folder of models: no catalogue, a damaged file, an unusable or missing key, an
+//! unknown version, unsuitable shares or models.
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! How many devices have which version, since the service began. Only counts of devices leave it.
+//! Counts of the delivery service since it began: devices by version, open connections, sent files
+//! and bytes, refusals. Only counts of devices leave it.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

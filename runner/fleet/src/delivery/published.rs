@@ -1,4 +1,5 @@
-//! The current versions of a folder of models, as the service sends them.
+//! The current versions of a folder of models, as the service sends them: their verified
+//! signatures, and the offer of a newer version to a device.
 
 use std::collections::BTreeMap;
 use std::path::Path;

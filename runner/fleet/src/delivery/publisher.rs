@@ -1,4 +1,5 @@
-//! The key that signs model files. Its public half is in the firmware of all devices.
+//! The key pair that signs model files (`publisher.key` and `publisher.pub`). Its public half is in
+//! the firmware of all devices.
 
 use std::io::ErrorKind;
 use std::path::Path;

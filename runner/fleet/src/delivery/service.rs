@@ -1,4 +1,5 @@
-//! The event loop of the service, with one task per connection.
+//! The event loop of the delivery service (`smolfed deliver`), with one task per connection: its
+//! limits and pauses, and the search for new versions.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,5 @@
-//! The time that a device process stays awake, and its speed.
+//! The time that a device process stays awake, the rest of this time, and the assumed speed of its
+//! link and training.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

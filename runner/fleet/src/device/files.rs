@@ -1,4 +1,5 @@
-//! A device's record and ledger, from files or from text.
+//! A device's record and ledger, from files or from text: their names, the first start with a new
+//! ledger, and the removal of the first key.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The connection of a device, which reconnects whenever it breaks.
+//! The connection of a device to its coordinator, which reconnects whenever it breaks: attempts,
+//! time awake, and the messages about it.
 
 use std::io;
 

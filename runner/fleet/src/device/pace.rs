@@ -1,5 +1,6 @@
-//! The pace of a device process: the core's pace on the machine's clock. Pauses vary, so that
-//! devices that lost their answers together do not retry in lockstep.
+//! The pace of a device process: pauses before repeated messages (retries), as the core computes
+//! them, on the machine's clock. Pauses vary, so that devices that lost their answers together do
+//! not retry in lockstep.
 
 use std::time::Duration;
 

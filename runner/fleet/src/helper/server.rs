@@ -1,4 +1,5 @@
-//! Connections to a helper: a limited number of tasks, and the questions of one coordinator.
+//! Connections to a helper: their maximum number and time limits, and the questions of one
+//! coordinator.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The file of a helper on disk, and changes to it.
+//! The file of a helper on disk, the path of its ledger, and changes to the file, one command at a
+//! time.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,5 @@
-//! One helper as the coordinator sees it: a link, opened when needed, and questions.
+//! One helper as the coordinator sees it: a link, opened when needed, and questions that are
+//! repeated (retried) until the deadline.
 
 use tokio::time::{Duration, Instant, sleep, timeout, timeout_at};
 

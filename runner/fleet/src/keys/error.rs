@@ -1,4 +1,5 @@
-//! Errors of a fleet's keys, and the names of the files next to them.
+//! Errors of a fleet's keys (malformed, readable by other users, in use, no round numbers left),
+//! and the names of the files next to them.
 
 use smolfed_engine::source::SourceError;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The answers to the questions of a live run.
+//! The answers to the questions of a live run: the newest ones with a limit on their figures, and
+//! the curve of each first figure.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Long curves, thinned for a screen.
+//! Thinning of long curves for a screen, to a maximum number of points.
 
 /// Maximum points of a curve: more than a screen has columns.
 pub(super) const MAX_POINTS: usize = 1000;

@@ -1,4 +1,5 @@
-//! The invitation to train, from the settings of an experiment.
+//! The invitation to train, from the settings of an experiment: epochs, learning rate, clipping,
+//! grid, noise and masks.
 
 use smolfed_core::bit::BitRequest;
 use smolfed_core::noise::DiscreteGaussian;

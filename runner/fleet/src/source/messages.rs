@@ -1,4 +1,5 @@
-//! Messages of real devices besides their updates, in a separate part of the round.
+//! Messages of real devices besides their updates (correlation matrices), in a separate part of the
+//! round, and their checks.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! Log entries about devices missing in a round or in the answers to a question.
+//! Log entries about devices missing in a round or in the answers to a question: one for each
+//! reason, such as too late or not connected, with a limit on named devices.
 
 use std::collections::BTreeMap;
 

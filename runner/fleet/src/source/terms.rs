@@ -1,4 +1,5 @@
-//! The requirements of a federation for real devices, and checks of an experiment.
+//! The requirements (terms) of a federation for real devices, and checks of an experiment:
+//! unsupported settings, numbers of devices, quorum, interval of rounds.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Windows of time with real devices. The updates are known at the end of a window, and each is
-//! added to the sum of the window with the devices of its version.
+//! Windows of time with real devices: the offer of a version, the wait until a window ends, and the
+//! record of arrived updates. The updates are known at the end of a window, and each is added to
+//! the sum of the window with the devices of its version.
 
 use std::collections::BTreeMap;
 

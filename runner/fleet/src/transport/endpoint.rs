@@ -1,4 +1,4 @@
-//! The interface of a transport.
+//! The interface (trait) of a transport: the syntax of its addresses, connecting and listening.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,5 @@
-//! The files that connections need besides their addresses.
+//! The files that connections need besides their addresses (certificates, authorities, login), and
+//! the errors if one is missing, unused or unusable.
 
 use std::io;
 #[cfg(any(feature = "mqtt", feature = "tls"))]

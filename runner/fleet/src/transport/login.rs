@@ -1,4 +1,5 @@
-//! The user name and password for a broker, from a file: others could see them on the command line.
+//! The user name and password for a broker (`--mqtt-login`), from a file: others could see them on
+//! the command line.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Serial lines: `serial:PATH[@BAUD]`.
+//! Serial lines (UART): `serial:PATH[@BAUD]`, with the default baud rate.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,5 @@
-//! TCP: `tcp:HOST:PORT`.
+//! TCP: `tcp:HOST:PORT`, with the time limit of connecting, and the keep-alive probes by which a
+//! dead connection is noticed.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

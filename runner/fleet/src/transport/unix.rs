@@ -1,4 +1,5 @@
-//! Sockets in the file system: `unix:PATH`.
+//! Sockets in the file system: `unix:PATH`, with the replacement of a stale socket of an earlier
+//! process.
 
 use std::fmt;
 use std::io::{self, ErrorKind};

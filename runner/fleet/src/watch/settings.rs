@@ -1,4 +1,5 @@
-//! Settings of the live page, and its errors.
+//! Settings of the live page (`--http`: address, host names, token, public figures), and the errors
+//! at its start.
 
 use std::net::SocketAddr;
 

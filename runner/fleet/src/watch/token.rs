@@ -1,4 +1,5 @@
-//! The token of an operator, which gives access to the list of participating devices.
+//! The token of an operator (`--http-token-file`), which gives access to the list of participating
+//! devices, and limits on its length.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,4 +1,5 @@
-//! Limits on a ledger, and its errors.
+//! Errors of a privacy ledger (unreadable, damaged, contradictory, a repeated seed, over the
+//! limit), and the limit on ε of all its charges.
 
 use smolfed_accounting::accountant::{Accountant, AccountingError};
 use smolfed_accounting::params::{Delta, Epsilon};

@@ -1,5 +1,6 @@
-//! The policy of a helper. It is provisioned with the keys of the helper, and no request can change
-//! it.
+//! The policy of a helper: its noise, the minimum cohort, and the maximum numbers of rounds and of
+//! participations of a device. It is provisioned with the keys of the helper, and no request can
+//! change it.
 
 use serde::{Deserialize, Serialize};
 use smolfed_core::mask::Terms;

@@ -1,4 +1,5 @@
-//! The reasons for which a helper does not answer: one sentence each, with the device at fault.
+//! The reasons for which a helper does not answer, such as a used-up number of rounds, too few
+//! devices or a revoked key: one sentence each, with the device at fault.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The statement in plain words.
+//! The privacy statement in plain words, and in one line: meaning of ε, assumptions, trusted
+//! parties, and the warning about a large δ.
 
 use std::fmt::Write;
 

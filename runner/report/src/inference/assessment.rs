@@ -1,4 +1,5 @@
-//! The quality of a model on rows with known targets, which come in parts.
+//! The quality (evaluation) of a model on rows with known targets, which come in parts, in floating
+//! point or in integers.
 
 use super::error::InferenceError;
 use super::input::Input;

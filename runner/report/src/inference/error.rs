@@ -1,4 +1,4 @@
-//! Errors when using a model: one sentence each, with advice.
+//! Errors when using a model (predict, evaluate, export): one sentence each, with advice.
 
 use smolfed_core::model::ModelError;
 use smolfed_core::quantised::QuantisedError;

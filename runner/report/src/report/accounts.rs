@@ -1,5 +1,5 @@
-//! The privacy spent, in full: ε over rounds, every accountant's figure, every field of the
-//! statement.
+//! The report's section "Privacy accounting": ε over rounds, the figure of every accountant, and
+//! every field of the privacy statement with its meaning.
 
 use serde_json::Value;
 

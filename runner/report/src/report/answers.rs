@@ -1,5 +1,5 @@
-//! The answers to the questions of a run: curves over rounds, the newest figures, and pictures of
-//! tables and shares.
+//! The report's section "Answers" to the questions of a run: curves over rounds, the newest
+//! figures, and pictures of tables and shares.
 
 use std::fmt::Write;
 

@@ -1,5 +1,5 @@
-//! The final model on held-out samples: its figures next to a constant prediction's, and its
-//! confusions of classes.
+//! The report's section about the final model on held-out samples: its figures next to a constant
+//! prediction's, and its confusions of classes.
 
 use super::class_table::{ClassCell, MAX_CLASSES, MAX_CONFUSIONS, class_table};
 use super::input::ReportInput;

@@ -1,4 +1,5 @@
-//! A table of classes by classes. Each cell is tinted by its share of the row.
+//! A table of classes by classes (confusion matrix), with limits on its classes and on listed
+//! confusions. Each cell is tinted by its share of the row.
 
 use std::fmt::Write;
 

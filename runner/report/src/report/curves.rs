@@ -1,4 +1,5 @@
-//! Curves over rounds: quality of the model and of its representations, ε, update norms.
+//! The report's curves over rounds: quality (accuracy or error, loss) of the model and of its
+//! representations, ε, update norms, and clipped updates.
 
 use super::experts;
 use super::input::{Audience, ReportInput};

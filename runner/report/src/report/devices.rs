@@ -1,4 +1,5 @@
-//! The quality of models on each device: the distribution, its figures, and which devices gain.
+//! The report's section "Device by device": the distribution of the quality of models on devices,
+//! its figures, and the gains from personal models.
 
 use super::input::ReportInput;
 use super::page::{Column, Figure, grid, section, table};

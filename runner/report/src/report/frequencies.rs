@@ -1,4 +1,5 @@
-//! The spectrum of the averaged update, which shows the effect of smoothing.
+//! The report's section "Signal and noise": the spectrum of the averaged update, which shows the
+//! effect of smoothing.
 
 use std::fmt::Write;
 

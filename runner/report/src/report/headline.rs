@@ -1,4 +1,5 @@
-//! The top of the page: the experiment, its quality, and the privacy it spent.
+//! The top of the report: the experiment and its method, the figure that judges its quality, the
+//! privacy spent, and the privacy statement.
 
 use super::html::escape;
 use super::input::{Audience, ReportInput};

@@ -1,4 +1,4 @@
-//! External text, made safe for a page.
+//! Escaping of external text, which makes it safe for an HTML page.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,5 @@
-//! The shared parts of all sections: frame, figures, tables, the badge.
+//! The shared parts of all sections of the report: frame, figures, tables, the badge of private
+//! figures, and the foot.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Commands to repeat the run, and its complete configuration.
+//! The report's section "How to repeat this run": the commands, and the complete configuration.
 
 use super::input::ReportInput;
 use super::page::{details, paragraph, preformatted, section};

@@ -1,4 +1,5 @@
-//! The encoder's representations: their principal components and their spectrum.
+//! The report's section "Representations" of an encoder: their principal components (PCA) by class,
+//! and their spectrum.
 
 use std::collections::BTreeMap;
 

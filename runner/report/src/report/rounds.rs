@@ -1,4 +1,5 @@
-//! Rounds in figures: a table as an alternative to the curves, and the devices left out.
+//! Rounds in figures: the columns and rows of the report's table of rounds ("The curves in
+//! figures"), and its section "Devices left out" with the reasons.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The learned weights: images if the input is an image, bars for a single output, otherwise a heat
-//! map with one row per output.
+//! The report's section "Learned weights": images if the input is an image, bars for a single
+//! output, otherwise a heat map with one row per output.
 
 use std::fmt::Write;
 

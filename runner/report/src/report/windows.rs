@@ -1,4 +1,5 @@
-//! Windows of time: updates by the age of their model, and wasted participations.
+//! The report's section "Windows of time": updates by the age (staleness) of their model, and
+//! wasted participations.
 
 use super::curves::{curve, extent};
 use super::input::ReportInput;

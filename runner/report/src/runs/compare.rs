@@ -1,4 +1,5 @@
-//! Several runs side by side: their figures, their curves, and the differences in their settings.
+//! Several runs side by side (`smolfed runs compare`): the last and the best value of each figure,
+//! their curves, and the differences in their settings.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,5 @@
-//! Errors when listing, comparing or exporting runs.
+//! Errors when listing, comparing or exporting runs: no folder, a sweep instead of a run, no round
+//! yet, a run given twice, too many curves.
 
 use std::io;
 

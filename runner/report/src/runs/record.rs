@@ -1,4 +1,4 @@
-//! One run, complete or not.
+//! One run as read from its directory, with its state: complete, running or unfinished.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};

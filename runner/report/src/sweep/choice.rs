@@ -3,7 +3,6 @@
 //!
 //! Looking at validation figures costs privacy not covered by any ε here, unless they are from
 //! public data of the same kind. `private.rs` has a choice that ε covers.
-//! data of the same kind. A choice that ε covers is in `private.rs`.
 
 use serde_json::{Value, json};
 

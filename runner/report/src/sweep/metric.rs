@@ -1,4 +1,5 @@
-//! The metric of a table: one figure of the last evaluation of a run.
+//! The metric of a sweep's table: one figure of the last evaluation of a run, such as accuracy,
+//! error or loss on test or validation samples.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! The sources of devices that an audit attacks.
+//! The sources of devices that an audit attacks (simulation, ranks, fleet), by name, with their
+//! direct tests.
 
 use serde::Serialize;
 use smolfed_engine::audit::check::Check;

@@ -1,4 +1,5 @@
-//! Why `smolfed data` failed.
+//! The reasons for which `smolfed data` fails: an unknown subject, unusable data, no recipe, no
+//! drawing.
 
 use std::io;
 use std::path::PathBuf;

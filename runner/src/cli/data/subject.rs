@@ -1,4 +1,5 @@
-//! What `smolfed data inspect` is to look at: a known set, a file, a folder or an experiment.
+//! The arguments of `smolfed data inspect`, and the data to inspect: a known set, a file, a folder
+//! or an experiment.
 
 use std::path::{Path, PathBuf};
 

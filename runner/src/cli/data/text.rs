@@ -1,4 +1,5 @@
-//! An inspection as text for a terminal.
+//! The text of `smolfed data inspect` for a terminal: devices, classes, columns, private reads and
+//! the `[data]` table, with limits on its length.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! The samples of a device, from a file.
+//! The samples of a device, from a CSV file: as they are, or prepared as in the experiment.
 
 use std::path::Path;
 

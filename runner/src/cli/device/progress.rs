@@ -1,4 +1,5 @@
-//! What devices have done: a line each for a few, a line for all of many.
+//! Messages about the progress of devices: a line for each event of a few, or one line for all of
+//! many, at an interval.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,5 @@
-//! How long a device stays awake.
+//! The options for the time that a device stays awake (`--awake-for`), and for the assumed speed of
+//! its link and training.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! What the commands share: which keys, their passphrase, and a coordinator to be told.
+//! Common parts of `smolfed keys`: the file of keys, its passphrase, and the notification of a
+//! running coordinator.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

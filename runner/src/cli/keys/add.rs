@@ -1,4 +1,4 @@
-//! `smolfed keys add`: devices that were provisioned later.
+//! `smolfed keys add`: the keys of devices that were provisioned later, from another file of keys.
 
 use std::io::Write;
 use std::path::PathBuf;

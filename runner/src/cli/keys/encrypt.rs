@@ -1,4 +1,5 @@
-//! `smolfed keys encrypt` and `smolfed keys decrypt`: keys that are secret on disk as well.
+//! `smolfed keys encrypt` and `smolfed keys decrypt`: the encryption of keys on disk with a
+//! passphrase, its change, and its removal.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `smolfed keys list`: which devices have keys, and which keys were revoked.
+//! `smolfed keys list`: the listing, as text and JSON, of devices with keys and without, and of
+//! revoked (withdrawn) keys with their date and reason.
 
 use std::io::Write;
 

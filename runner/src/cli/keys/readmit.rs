@@ -1,4 +1,5 @@
-//! `smolfed keys readmit`: devices that are invited again.
+//! `smolfed keys readmit`: the end of the quarantine (exclusion) of devices, which are invited
+//! again.
 
 use std::io::Write;
 

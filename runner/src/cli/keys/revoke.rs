@@ -1,4 +1,5 @@
-//! `smolfed keys revoke`: keys that must not be used any more.
+//! `smolfed keys revoke`: the withdrawal of the keys of lost or stolen devices, which must not be
+//! used any more, with date and reason.
 
 use std::io::Write;
 

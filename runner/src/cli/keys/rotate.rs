@@ -1,4 +1,5 @@
-//! `smolfed keys rotate`: a new key for a device.
+//! `smolfed keys rotate`: a new key, record and ledger for a device, and the withdrawal
+//! (revocation) of its old key.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The folder of models, and the shares of its versions.
+//! The option for the folder of models, shares in percent, and the message about the versions that
+//! devices now get.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

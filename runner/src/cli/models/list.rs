@@ -1,4 +1,5 @@
-//! `smolfed models list`: the versions of a folder.
+//! `smolfed models list`: the versions of a folder as text and JSON, with their shares, answers and
+//! privacy.
 
 use std::io::Write;
 

@@ -1,4 +1,5 @@
-//! `smolfed models publish`: the model of a run becomes a version.
+//! `smolfed models publish`: the model of a run becomes a version, for all devices or a share of
+//! them, in 32 or 16 bits.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

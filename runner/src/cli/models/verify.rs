@@ -1,4 +1,5 @@
-//! `smolfed models export` and `smolfed models verify`: files for delivery by other means.
+//! `smolfed models export` and `smolfed models verify`: files for delivery by other means, and the
+//! check of their signature.
 
 use std::io::Write;
 use std::path::PathBuf;

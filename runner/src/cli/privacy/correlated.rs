@@ -1,5 +1,5 @@
-//! Correlated noise in `smolfed account` and `smolfed plan`: its flags, and the strategies that
-//! they ask about.
+//! Correlated noise in `smolfed account` and `smolfed plan`: its flags for distance,
+//! participations, staleness and family, and the planned strategies.
 
 mod side;
 

@@ -1,4 +1,5 @@
-//! What both commands print: the table of accountants, what it means, and the curves.
+//! The output of `smolfed account` and `smolfed plan`: the table of accountants, its meaning, ε
+//! over rounds, and trade-off curves.
 
 use std::fmt::Write;
 use std::path::Path;

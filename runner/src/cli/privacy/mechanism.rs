@@ -1,4 +1,5 @@
-//! The flags that say what is released, of `smolfed account` and `smolfed plan`.
+//! The flags of `smolfed account` and `smolfed plan` for the release: mechanism, sampling, numbers
+//! of devices, noise, δ and unit of privacy.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! `smolfed account --verify RUN`: whether the privacy statement of a run is that of its ledger.
+//! `smolfed account --verify RUN`: the comparison of the privacy statement of a run with its
+//! ledger.
 
 use std::io::Write;
 use std::path::Path;

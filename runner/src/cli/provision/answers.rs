@@ -1,4 +1,5 @@
-//! Which questions devices answer: what provisioning writes, and what a device's owner says.
+//! The options for the questions that devices answer (kinds, maximum number of answers, minimum
+//! noise), in `smolfed provision` and for a device that runs here.
 
 use smolfed_core::NoiseMultiplier;
 use smolfed_core::question::Kinds;

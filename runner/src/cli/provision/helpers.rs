@@ -1,5 +1,5 @@
-//! What the helpers of a fleet with masked updates are given: a file each, apart from the keys of
-//! the coordinator, and a ledger.
+//! The files of the helpers of a fleet with masked updates, and the options for their limits: a
+//! file for each, apart from the keys of the coordinator, and a ledger.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! What one device is given: a key, a record, a new ledger.
+//! The key, the record and the new ledger of one device, and the options for the limits in the
+//! record, such as participations.
 
 use std::collections::BTreeSet;
 use std::path::Path;

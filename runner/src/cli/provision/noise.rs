@@ -1,4 +1,5 @@
-//! The least noise that a device is told to insist on.
+//! The minimum noise that a device requires by its record: the noise of the experiment, rounded
+//! down.
 
 use smolfed_accounting::event::Mechanism;
 use smolfed_core::NoiseMultiplier;

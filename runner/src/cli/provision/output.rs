@@ -1,4 +1,5 @@
-//! Where the files of devices go: a folder, one archive, or lines of text.
+//! The output of `smolfed provision`: the files of devices in a folder, in one archive, or as lines
+//! of text.
 //!
 //! Nothing is overwritten. What was begun is removed if the rest cannot be written: half of a fleet
 //! is of no use, and its secrets should not lie about. Files are synced together, at the end and

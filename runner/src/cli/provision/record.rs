@@ -1,4 +1,4 @@
-//! Records of devices, as bytes.
+//! Records of devices, as bytes: with the device's share of the samples, or without samples.
 
 use smolfed_core::Identity;
 use smolfed_core::crypto::Key;

@@ -1,4 +1,5 @@
-//! `smolfed run --dry-run`: what a run would be and cost, before it is one.
+//! `smolfed run --dry-run`: sizes, privacy cost and time (duration) of a run before it starts, and
+//! the cost of a round to a device.
 //!
 //! The round that is timed releases nothing: its result is dropped, unseen and unwritten.
 

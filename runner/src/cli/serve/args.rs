@@ -1,4 +1,5 @@
-//! The arguments of `smolfed serve`.
+//! The arguments of `smolfed serve`: keys, addresses, time-out, minimum of devices, quorum,
+//! helpers, and those that a resumed run keeps.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;

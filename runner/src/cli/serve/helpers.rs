@@ -1,4 +1,5 @@
-//! The helpers of a run that is served.
+//! The helpers of a run that is served (`--helper`): one address for each link, and the error if
+//! their numbers differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

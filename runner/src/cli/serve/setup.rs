@@ -1,4 +1,4 @@
-//! What a coordinator is made from: the arguments of a new run, or what a run directory says.
+//! The setup of a coordinator: a new run from the arguments, or a resumed run from its directory.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The weights of experts, by AdaHedge.
+//! The weights of the filters of `denoiser = "auto"`, by AdaHedge from the losses so far and their
+//! noise.
 
 /// Minimum advantage over the first expert, in standard deviations of noise.
 const MARGIN: f64 = 2.0;

@@ -1,4 +1,5 @@
-//! Learning without labels, configured before the run.
+//! Learning without labels (`fedsc`, `fedavg-sc`, `central-sc`), configured before the run: the
+//! defaults and limits of `[contrast]`.
 
 use smolfed_core::contrast::correlation::sensitivity_in_steps;
 use smolfed_core::contrast::{ContrastRequest, Part, Projection};

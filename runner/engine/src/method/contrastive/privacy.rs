@@ -1,4 +1,5 @@
-//! Cost of a device's correlation matrices.
+//! Privacy cost (ε) of a device's correlation matrices, for one of its examples and for the whole
+//! device, with the notes of their statement.
 
 use smolfed_accounting::event::{Mechanism, PrivacyEvent, PrivacyUnit, Sampling, TrustModel};
 use smolfed_accounting::params::{ClipNorm, Delta, Epsilon, NoiseMultiplier};

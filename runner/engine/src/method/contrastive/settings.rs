@@ -1,4 +1,5 @@
-//! Settings for training an encoder without labels.
+//! Settings for training an encoder without labels: the encoder, the variations and number of
+//! views, clipping, and the sharing of matrices.
 
 use smolfed_accounting::Sampling;
 use smolfed_simd::Network;

@@ -1,4 +1,5 @@
-//! Random variations for views of a device's samples.
+//! Random variations (augmentation) for views of a device's samples: turns, shifts and erased
+//! squares of images, and variations of windows.
 
 use rand_core::Rng;
 use smolfed_core::contrast::augment::Augment;

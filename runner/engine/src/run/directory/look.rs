@@ -1,4 +1,5 @@
-//! Views of a run directory from outside, while another process may be writing to it.
+//! Views of a run directory from outside, while another process may be writing to it: likely run
+//! directories, their use by a process, and the time of the last write.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The work of all ranks except the first.
+//! The work of all ranks except the first: training their part of each cohort as rank 0 orders, and
+//! saving device states.
 
 use smolfed_core::params::ClipNorm;
 use smolfed_core::stream::Root;

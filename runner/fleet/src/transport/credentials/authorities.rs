@@ -1,4 +1,5 @@
-//! The authorities whose certificates are accepted when this side connects.
+//! The certificate authorities (CA) that are accepted when this side connects over TLS: those of
+//! `--tls-ca`, or those of the system.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The certificate and private key that identify this side, from PEM files.
+//! The certificate and private key that identify this side, from PEM files (`--tls-certificate`,
+//! `--tls-key`), and their renewal during use.
 
 use std::fmt;
 use std::io;

@@ -1,4 +1,4 @@
-//! The algorithms of TLS.
+//! The cryptographic algorithms of TLS, from the crate `ring`.
 
 use std::sync::Arc;
 

@@ -1,5 +1,6 @@
-//! A connection to a broker, one per process and stream. A broken connection is not repaired, and
-//! nothing of it is kept.
+//! A connection to an MQTT broker, one per process and stream: time limits, keep-alive, limits on
+//! packets and queues, and the will. A broken connection is not repaired, and nothing of it is
+//! kept.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The coordinator's side: one connection to the broker, and a stream for each active name.
+//! The coordinator's side over MQTT: one connection to the broker, which reconnects when it breaks,
+//! and a stream for each active name, with limits on queues.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,4 +1,5 @@
-//! One stream of bytes: reads come from an inbox, and writes become messages.
+//! One stream of bytes over MQTT: reads come from an inbox, and writes become messages of limited
+//! length.
 
 use std::io::{self, ErrorKind};
 use std::pin::Pin;

@@ -1,4 +1,5 @@
-//! The address of a broker, and the topics of a fleet.
+//! The address of an MQTT broker, and the topics of a fleet: the prefix with its default, and
+//! limits on names.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Explanations of failed handshakes, with advice.
+//! Explanations of failed TLS handshakes, with advice: unknown authorities, another name, expired
+//! certificates.
 
 use std::io::{self, ErrorKind};
 use std::time::{Duration, SystemTime};

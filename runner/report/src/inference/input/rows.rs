@@ -1,4 +1,5 @@
-//! Common parts of rows of all formats.
+//! Common parts of new rows of all formats: the columns of targets and of names, the header line,
+//! and categories that the model does not know.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! One flat table: one row per run and round, one column per figure.
+//! The CSV export of runs: one flat table with one row per run and round, and one column per
+//! figure.
 
 use std::path::Path;
 

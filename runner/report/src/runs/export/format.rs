@@ -1,4 +1,4 @@
-//! The definition of a format.
+//! The definition of a format of exported runs: its name, its description, and the files to write.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Families of correlated noise side by side, and what independent noise of the same error costs.
+//! Families of correlated noise side by side, and the cost (ε) of independent noise with the same
+//! error.
 
 use serde_json::{Map, Value, json};
 

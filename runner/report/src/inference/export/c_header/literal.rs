@@ -1,4 +1,4 @@
-//! C literals.
+//! C literals of an exported header: numbers, and strings in quotes.
 
 use std::fmt::Write;
 
