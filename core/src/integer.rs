@@ -1,4 +1,5 @@
-//! Bitwise division and square roots of 64-bit integers, and products of several of them.
+//! Bitwise division and square roots of 64-bit integers, square roots of 32-bit integers, and
+//! products of several integers.
 //!
 //! A processor without 64-bit division uses the compiler's library, which is optimised for speed
 //! and takes nearly a kilobyte for each kind. This crate needs these operations a few times a
@@ -68,7 +69,36 @@ pub(crate) const fn square_root(square: u64) -> u64 {
 /// as long.
 #[inline(always)]
 pub(crate) const fn short_square_root(square: u32) -> u32 {
+    // The Cortex-M0 has no instruction for divisions, nor one to compare and exchange. RV32IMC
+    // lacks only the latter. Its division takes so long that both ways take the same time.
+    if cfg!(target_has_atomic = "32") {
+        root_by_heron(square)
+    } else {
+        root_by_digits(square)
+    }
+}
+
+const fn root_by_digits(square: u32) -> u32 {
     root_of!(square, u32)
+}
+
+/// Computes `⌊√square⌋` by two divisions, in a third of the instructions.
+const fn root_by_heron(square: u32) -> u32 {
+    if square == 0 {
+        return 0;
+    }
+    let places = square.leading_zeros() / 2;
+    // At least 2³⁰ and below 2³². The root has 16 bits, of which the last `places` are cut off.
+    let square = square << (2 * places);
+    // The line differs from the root by at most 6 %, the first step of Heron's method by at most
+    // 0.2 %, and the second one by less than a tenth of a unit. No step is below the root, so its
+    // integer part is the result or 1 too large.
+    let share = square >> 16;
+    let mut root = 24_371 + share / 2 + share / 8;
+    root = (root + square / root) / 2;
+    root = (root + square / root) / 2;
+    root -= (root * root > square) as u32;
+    root >> places
 }
 
 /// An integer of 384 bits, the lowest 64 bits first.
@@ -136,7 +166,8 @@ mod tests {
         fn roots_are_those_of_the_compiler(square in any::<u64>(), spare in 0_u32..64) {
             prop_assert_eq!(square_root(square >> spare), (square >> spare).isqrt());
             let square = (square >> spare) as u32;
-            prop_assert_eq!(short_square_root(square), square.isqrt());
+            prop_assert_eq!(root_by_digits(square), square.isqrt());
+            prop_assert_eq!(root_by_heron(square), square.isqrt());
         }
     }
 
@@ -191,7 +222,15 @@ mod tests {
             );
         }
         assert_eq!(square_root(u64::MAX), u64::from(u32::MAX));
-        assert_eq!(short_square_root(u32::MAX), u32::from(u16::MAX));
-        assert_eq!(short_square_root(0), 0);
+    }
+
+    #[test]
+    fn short_roots_beside_all_squares_are_exact() {
+        for root in 0..=u32::from(u16::MAX) {
+            for square in [root * root, root * root + 2 * root] {
+                assert_eq!(root_by_digits(square), root, "{square}");
+                assert_eq!(root_by_heron(square), root, "{square}");
+            }
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! Histograms of an image's gradients by cell and direction (HOG), as features in `f32` or in
 //! integers: the number of directions, and colour planes.
 
+use core::mem;
+
 use super::cells::Cells;
 use super::error::{FeatureError, has_length};
 use super::shares;
@@ -98,11 +100,11 @@ impl Gradients {
         let in_a_row = sums.chunks_exact_mut(cells.across() * DIRECTIONS);
         for (row, sums) in in_a_row.enumerate() {
             for row in row * size..(row + 1) * size {
-                let rows = planes.map(|plane| Row::new(cells, plane, row));
+                let mut rows = planes.map(|plane| Row::new(cells, plane, row));
                 let mut column = 0;
                 for sums in sums.chunks_exact_mut(DIRECTIONS) {
                     for _ in 0..size {
-                        let gradients = rows.iter().map(|row| row.gradient(column));
+                        let gradients = rows.iter_mut().map(|row| row.gradient(column));
                         let steepest = gradients.reduce(Gradient::steeper);
                         column += 1;
                         if let Some(gradient) = steepest
@@ -118,39 +120,47 @@ impl Gradients {
     }
 }
 
-/// A row of an image, with the rows above and below it.
+/// The gradients of a row of an image, pixel by pixel. There is no vertical gradient in the first
+/// and last row, and no horizontal one in the first and last column: both neighbours are then the
+/// same pixel.
 struct Row<'a> {
     above: &'a [u8],
     here: &'a [u8],
     below: &'a [u8],
+    /// The left neighbour of the next pixel.
+    left: u8,
+    /// The next pixel.
+    middle: u8,
 }
 
 impl<'a> Row<'a> {
-    /// In the first and last row there is no vertical gradient: `above` and `below` are the same
-    /// row.
     #[inline(always)]
     fn new(cells: Cells, pixels: &'a [u8], row: usize) -> Self {
         let is_inside = row > 0 && row + 1 < cells.rows();
         let away = usize::from(is_inside);
+        let here = cells.row(pixels, row);
+        let middle = here.first().copied().unwrap_or_default();
         Self {
             above: cells.row(pixels, row - away),
-            here: cells.row(pixels, row),
             below: cells.row(pixels, row + away),
+            left: here.get(1).copied().unwrap_or(middle),
+            middle,
+            here,
         }
     }
 
-    /// Returns the gradient of a pixel. In the first and last column there is no horizontal
-    /// gradient.
+    /// Returns the gradient of a pixel. Columns must be asked for in turn, from 0.
     #[inline(always)]
-    fn gradient(&self, column: usize) -> Gradient {
-        let difference = |a: Option<&u8>, b: Option<&u8>| match (a, b) {
-            (Some(a), Some(b)) => i32::from(*b) - i32::from(*a),
-            _ => 0,
-        };
-        let left = column.wrapping_sub(1);
+    fn gradient(&mut self, column: usize) -> Gradient {
+        let right = self.here.get(column + 1).copied().unwrap_or(self.left);
+        let left = mem::replace(&mut self.left, mem::replace(&mut self.middle, right));
+        let difference = |a: u8, b: u8| i32::from(b) - i32::from(a);
         Gradient {
-            x: difference(self.here.get(left), self.here.get(column + 1)),
-            y: difference(self.above.get(column), self.below.get(column)),
+            x: difference(left, right),
+            y: match (self.above.get(column), self.below.get(column)) {
+                (Some(above), Some(below)) => difference(*above, *below),
+                _ => 0,
+            },
         }
     }
 }

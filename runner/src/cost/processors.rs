@@ -52,21 +52,21 @@ pub const CORTEX_M0: Processor = Processor {
     name: "Cortex-M0",
     instructions: Counts {
         f32: Training {
-            gradient: 249_174,
-            step: 898_441,
+            gradient: 249_175,
+            step: 898_442,
             round: 95_499_000,
         },
         integer: Training {
             gradient: 7_851,
-            step: 42_717,
-            round: 2_921_783,
+            step: 42_746,
+            round: 2_922_497,
         },
-        smooth_256: 154_242,
-        quantise_650: 85_491,
+        smooth_256: 154_243,
+        quantise_650: 85_490,
         gaussian: 903,
-        frame: 39_557,
-        masks_650: 100_181,
-        tag_650: 152_034,
+        frame: 39_556,
+        masks_650: 100_182,
+        tag_650: 152_033,
     },
     cycles: Counts {
         f32: Training {
@@ -76,13 +76,13 @@ pub const CORTEX_M0: Processor = Processor {
         },
         integer: Training {
             gradient: 12_334,
-            step: 61_675,
-            round: 4_466_000,
+            step: 61_724,
+            round: 4_467_228,
         },
         smooth_256: 247_599,
         quantise_650: 131_010,
         gaussian: 1_454,
-        frame: 61_639,
+        frame: 61_638,
         masks_650: 159_347,
         tag_650: 244_410,
     },
@@ -93,21 +93,21 @@ pub const CORTEX_M4F: Processor = Processor {
     name: "Cortex-M4F",
     instructions: Counts {
         f32: Training {
-            gradient: 4_903,
-            step: 18_717,
-            round: 1_924_816,
+            gradient: 4_902,
+            step: 18_718,
+            round: 1_924_815,
         },
         integer: Training {
             gradient: 5_267,
             step: 30_192,
             round: 1_945_568,
         },
-        smooth_256: 2_762,
+        smooth_256: 2_763,
         quantise_650: 22_313,
         gaussian: 389,
         frame: 18_665,
         masks_650: 54_676,
-        tag_650: 23_954,
+        tag_650: 23_953,
     },
     cycles: Counts {
         f32: Training {
@@ -117,8 +117,8 @@ pub const CORTEX_M4F: Processor = Processor {
         },
         integer: Training {
             gradient: 9_272,
-            step: 43_620,
-            round: 3_205_894,
+            step: 43_616,
+            round: 3_205_810,
         },
         smooth_256: 3_985,
         quantise_650: 28_877,
@@ -134,9 +134,9 @@ pub const CORTEX_M33: Processor = Processor {
     name: "Cortex-M33",
     instructions: Counts {
         f32: Training {
-            gradient: 4_261,
+            gradient: 4_260,
             step: 14_855,
-            round: 1_543_707,
+            round: 1_543_708,
         },
         integer: Training {
             gradient: 5_851,
@@ -148,7 +148,7 @@ pub const CORTEX_M33: Processor = Processor {
         gaussian: 386,
         frame: 18_625,
         masks_650: 55_735,
-        tag_650: 21_855,
+        tag_650: 21_854,
     },
     cycles: Counts {
         f32: Training {

@@ -234,7 +234,8 @@ fn networks(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
         "\nThe client with a network on windows of six channels, opt-level \"s\", in bytes. \
-         Both programs use a file on a host as flash:\n"
+         Both programs use a file on a\n\
+         host as flash:\n"
     )?;
     writeln!(
         page,
@@ -288,7 +289,8 @@ fn cameras(boards: &[Measurement], page: &mut String) -> Result<(), Error> {
     writeln!(
         page,
         "\nThe client on features of a camera's images of 8 × 8 pixels, ten classes, opt-level \
-         \"s\", in bytes. All programs use a file on a host as flash:\n"
+         \"s\", in bytes. All programs use\n\
+         a file on a host as flash:\n"
     )?;
     writeln!(
         page,
