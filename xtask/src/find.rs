@@ -1,7 +1,8 @@
 //! `cargo xtask find WORD...`: files by the words of their introductions and paths, for newcomers
-//! who search the place of a change.
+//! who look for the place of a change.
 
 use std::error::Error;
+use std::io::Write as _;
 use std::path::Path;
 
 use crate::introduction::{self, first_sentence};
@@ -11,7 +12,7 @@ use crate::structure::Repository;
 /// first sentence. Those with the words in their path or first sentence come first.
 ///
 /// # Errors
-/// No file has the words.
+/// No file has the words, or the output is closed.
 pub fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
     let repository = Repository::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))?;
     let mut found = Vec::new();
@@ -30,22 +31,34 @@ pub fn run(words: &[&str]) -> Result<(), Box<dyn Error>> {
         }
     }
     if found.is_empty() {
-        return Err(format!("no introduction or path has: {}", words.join(" ")).into());
+        let words = words.join(" ");
+        return Err(
+            format!("no path or introduction has: {words}. Try fewer or other words").into(),
+        );
     }
     found.sort();
+    let mut output = std::io::stdout().lock();
     for (_, path, sentence) in found {
-        println!("{path}: {sentence}");
+        writeln!(output, "{path}: {sentence}")?;
     }
     Ok(())
 }
 
-/// Returns whether each word is the beginning of a word of the text, in upper or lower case.
+/// Returns whether each word is the beginning of a word of the text, in upper or lower case. Words
+/// such as `C++` may be anywhere.
 fn has_all(text: &str, words: &[&str]) -> bool {
-    let text = text.to_lowercase();
+    let folded = |text: &str| {
+        let text = text.to_lowercase();
+        text.replace('ε', "epsilon").replace('δ', "delta")
+    };
+    let text = folded(text);
     let of_text = || text.split(|c: char| !c.is_alphanumeric());
     words.iter().all(|word| {
-        let word = word.to_lowercase();
-        of_text().any(|of_text| of_text.starts_with(&word))
+        let word = folded(word);
+        match word.chars().all(char::is_alphanumeric) {
+            true => of_text().any(|of_text| of_text.starts_with(&word)),
+            false => text.contains(&word),
+        }
     })
 }
 
@@ -58,6 +71,10 @@ mod tests {
         assert!(has_all(
             "runner/fleet/a.rs: Pauses grow.",
             &["pause", "FLEET"]
+        ));
+        assert!(has_all(
+            "a.hpp: C++17, ε.",
+            &["c++", "a.hpp", "epsilon", "ε"]
         ));
         assert!(!has_all("neighbouring pauses", &["ring"]));
         assert!(!has_all("pauses", &["pause", "fleet"]));

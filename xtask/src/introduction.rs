@@ -14,25 +14,31 @@ pub fn of(file: &Path, text: &str) -> String {
                 None => lines.map_while(|line| line.strip_prefix("//")).collect(),
             }
         }
-        Some("html") => until(text.strip_prefix("<!--").unwrap_or_default(), "-->")
-            .lines()
-            .collect(),
+        // After the document type.
+        Some("html") => {
+            let comment = text.split_once("<!--").map(|(_, comment)| comment);
+            until(comment.unwrap_or_default(), "-->").lines().collect()
+        }
         Some("py") => {
             let comment = text.strip_prefix("\"\"\"").unwrap_or_default();
             until(comment, "\"\"\"").lines().collect()
         }
-        // The heading and the first paragraph.
-        Some("md") => text.splitn(3, "\n\n").take(2).collect(),
+        Some("md") => {
+            let mut parts = text.trim_start_matches("# ").split("\n\n");
+            let (heading, first) = (parts.next(), parts.next());
+            vec![heading.unwrap_or_default(), ":", first.unwrap_or_default()]
+        }
         _ => lines.map_while(|line| line.strip_prefix('#')).collect(),
     };
     let words = lines.iter().flat_map(|line| line.split_whitespace());
-    words.collect::<Vec<_>>().join(" ")
+    words.collect::<Vec<_>>().join(" ").replacen(" : ", ": ", 1)
 }
 
 /// Returns the first sentence of an introduction.
 pub fn first_sentence(introduction: &str) -> &str {
-    match introduction.find(". ") {
-        Some(end) => &introduction[..=end],
+    let mut ends = introduction.match_indices(". ");
+    match ends.find(|(end, _)| !introduction[..*end].ends_with("et al")) {
+        Some((end, _)) => &introduction[..=end],
         None => introduction,
     }
 }
@@ -53,14 +59,14 @@ mod tests {
             ("a.ld", "/* Adds\n   numbers. Twice. */\nMEMORY"),
             ("a.py", "\"\"\"Adds numbers. Twice.\n\"\"\"\nimport a"),
             ("a", "#!/bin/sh\n# Adds numbers.\n# Twice.\nset -e"),
-            ("a.html", "<!-- Adds numbers. Twice. -->\n<p>"),
+            ("a.html", "<!doctype html>\n<!-- Adds numbers. Twice. -->\n"),
         ] {
             let introduction = of(Path::new(file), text);
             assert_eq!(introduction, "Adds numbers. Twice.", "{file}");
             assert_eq!(first_sentence(&introduction), "Adds numbers.");
         }
         let page = of(Path::new("a.md"), "# Sums\n\nAdds numbers.\n\nMore.");
-        assert_eq!(page, "# Sums Adds numbers.");
+        assert_eq!(page, "Sums: Adds numbers.");
         assert_eq!(of(Path::new("a.rs"), "use std;"), "");
     }
 }

@@ -19,7 +19,7 @@
 //! cargo xtask c-library [TARGET]...  the library for C, an archive for each target
 //! cargo xtask deb [OPTIONS]          builds the Debian package, with options of cargo-deb
 //! cargo xtask find WORD...           finds files by the words of their introductions and paths
-//! cargo xtask structure              import cycles, long lines and dead links of the repository
+//! cargo xtask structure              import cycles, long lines, dead links, missing introductions
 //! cargo xtask mutants [K/N]          mutation testing of the privacy path, or shard K of N
 //! ```
 //!

@@ -1,4 +1,4 @@
-"""Runs: `run`, `resume`, `load` and `init`, their default settings, and warnings about privacy."""
+"""Runs: `run`, `resume`, `load` and `init`, their defaults, progress bar, and privacy warnings."""
 
 from __future__ import annotations
 

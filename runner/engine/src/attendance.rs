@@ -1,5 +1,5 @@
-//! Which devices take part in the rounds of a run: drawn by a sampling scheme, or by a timetable
-//! that assumes only (k, b) participation.
+//! Attendance: the devices of each round, drawn by a sampling scheme, or by a timetable (schedule)
+//! of check-ins at hours of the day, which assumes only (k, b) participation.
 //!
 //! Devices may also be drawn in turn (`block-cyclic`): round t secretly draws from the devices of
 //! part t modulo b. The parts come from the public shuffle of `rotation`, which depends on the
