@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use endpoint::{MQTT, SERIAL, Scheme, TLS, UDP};
+use endpoint::{MQTT, SERIAL, Scheme, TLS};
 use options::Needs;
 use smolfed_data::missing_feature::MissingFeature;
 
@@ -79,7 +79,7 @@ fn forms() -> String {
 /// Address of a device, or for devices to connect to.
 #[derive(Clone, Debug)]
 pub struct Address {
-    scheme: &'static str,
+    scheme: &'static Scheme,
     endpoint: Arc<dyn Endpoint>,
 }
 
@@ -91,10 +91,7 @@ impl FromStr for Address {
             let (name, rest) = text.split_once(':')?;
             let scheme = SCHEMES.iter().find(|scheme| scheme.name == name)?;
             let endpoint = (!rest.is_empty()).then(|| (scheme.parse)(rest))??;
-            Some(Self {
-                scheme: scheme.name,
-                endpoint,
-            })
+            Some(Self { scheme, endpoint })
         };
         parse().ok_or_else(|| AddressError::of(text))
     }
@@ -118,7 +115,7 @@ impl AddressError {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.scheme, self.endpoint)
+        write!(f, "{}:{}", self.scheme.name, self.endpoint)
     }
 }
 
@@ -132,19 +129,19 @@ impl Address {
     /// Returns the kind of the address: the part before the first colon.
     #[must_use]
     pub const fn scheme(&self) -> &'static str {
-        self.scheme
+        self.scheme.name
     }
 
     /// Returns whether both sides meet at a broker, where coordinators listen and devices connect.
     #[must_use]
     pub fn has_broker(&self) -> bool {
-        self.scheme == MQTT
+        self.scheme.properties.has_broker
     }
 
     /// Returns whether connections lose nothing and carry any bytes, as helpers require.
     #[must_use]
     pub fn is_reliable(&self) -> bool {
-        ![MQTT, SERIAL, UDP].contains(&self.scheme)
+        self.scheme.properties.is_reliable
     }
 
     /// Connects, within a runtime of tokio.
@@ -160,7 +157,7 @@ impl Address {
     pub fn why(&self, error: &std::io::Error) -> String {
         use std::io::ErrorKind::{ConnectionRefused, NotFound};
         let is_absent = matches!(error.kind(), NotFound | ConnectionRefused);
-        let is_socket = self.scheme != SERIAL;
+        let is_socket = self.scheme.name != SERIAL;
         match is_absent && is_socket && error.raw_os_error().is_some() {
             true => "nobody listens there yet".to_owned(),
             false => error.to_string(),
@@ -186,10 +183,10 @@ pub fn read_options(
     dial: &[Address],
     listen: &[Address],
 ) -> Result<Options, OptionsError> {
-    let is_tls = |address: &&Address| address.scheme == TLS;
+    let has_certificate = |address: &&Address| address.scheme.properties.has_certificate;
     let needs = Needs {
-        certificate: listen.iter().find(is_tls).map(Address::to_string),
-        authorities: dial.iter().any(|address| is_tls(&address)),
+        certificate: listen.iter().find(has_certificate).map(Address::to_string),
+        authorities: dial.iter().any(|address| has_certificate(&address)),
         login: dial.iter().chain(listen).any(Address::has_broker),
     };
     Options::read(files, &needs)
@@ -239,6 +236,22 @@ mod tests {
         }
         assert!(why("serial:/dev/x", 2).contains("No such file"));
         assert!(why("unix:/run/x", 13).contains("Permission denied"));
+    }
+
+    #[test]
+    fn schemes_have_their_properties() {
+        for (text, is_reliable, has_broker) in [
+            ("serial:/dev/ttyACM0", false, false),
+            ("tcp:board.local:1", true, false),
+            ("tls:board.local:1", true, false),
+            ("mqtt:broker:1883", false, true),
+            ("udp:radio.local:1700", false, false),
+            ("unix:/run/x", true, false),
+        ] {
+            let address: Address = text.parse().unwrap();
+            let found = (address.is_reliable(), address.has_broker());
+            assert_eq!(found, (is_reliable, has_broker), "{text}");
+        }
     }
 
     #[test]

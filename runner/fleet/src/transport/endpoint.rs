@@ -16,10 +16,8 @@ pub(super) const MQTT: &str = "mqtt";
 pub(super) const SERIAL: &str = "serial";
 pub(super) const TLS: &str = "tls";
 
-/// Name of the datagram scheme.
-pub(super) const UDP: &str = "udp";
-
 /// A kind of address.
+#[derive(Debug)]
 pub(super) struct Scheme {
     /// The part of an address before the first colon.
     pub(super) name: &'static str,
@@ -27,6 +25,33 @@ pub(super) struct Scheme {
     pub(super) syntax: &'static str,
     /// Parses the non-empty part after the colon. `None` if it is malformed.
     pub(super) parse: fn(&str) -> Option<Arc<dyn Endpoint>>,
+    /// The properties of its connections.
+    pub(super) properties: Properties,
+}
+
+/// The properties of the connections of a scheme.
+#[derive(Debug)]
+pub(super) struct Properties {
+    /// Connections lose nothing and carry any bytes, as helpers require.
+    pub(super) is_reliable: bool,
+    /// Both sides meet at a broker, where coordinators listen and devices connect.
+    pub(super) has_broker: bool,
+    /// The side that listens has a certificate.
+    pub(super) has_certificate: bool,
+}
+
+impl Properties {
+    /// A stream of bytes between both sides.
+    pub(super) const STREAM: Self = Self {
+        is_reliable: true,
+        has_broker: false,
+        has_certificate: false,
+    };
+    /// A line or packets, which may lose or change bytes.
+    pub(super) const LOSSY: Self = Self {
+        is_reliable: false,
+        ..Self::STREAM
+    };
 }
 
 /// The result of an attempt to connect.

@@ -6,12 +6,20 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::DuplexStream;
 
-use super::endpoint::{Connecting, Endpoint, Listener, Transport};
+use super::endpoint::{Connecting, Endpoint, Listener, Properties, Scheme, Transport};
 use super::{Address, Options};
 use crate::lock::lock;
 
 /// Capacity of a pipe in bytes: many frames.
 const ROOM: usize = 1 << 16;
+
+/// Not a scheme of addresses, since only this program knows the other end.
+const SCHEME: Scheme = Scheme {
+    name: "memory",
+    syntax: "",
+    parse: |_| None,
+    properties: Properties::STREAM,
+};
 
 /// One end of a pipe, until it is connected.
 #[derive(Debug)]
@@ -21,7 +29,7 @@ struct Memory(Mutex<Option<DuplexStream>>);
 pub(crate) fn pipe() -> (Address, DuplexStream) {
     let (one, other) = tokio::io::duplex(ROOM);
     let address = Address {
-        scheme: "memory",
+        scheme: &SCHEME,
         endpoint: Arc::new(Memory(Mutex::new(Some(one)))),
     };
     (address, other)

@@ -33,7 +33,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::endpoint::{Connecting, Endpoint, Listener, MQTT, Scheme, Transport};
+use super::endpoint::{Connecting, Endpoint, Listener, MQTT, Properties, Scheme, Transport};
 use super::options::Options;
 use broker::{Broker, Incoming, Link};
 use inbox::Inbox;
@@ -51,6 +51,10 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: MQTT,
     syntax: "mqtt:HOST:PORT[/PREFIX]",
     parse: |text| Some(Arc::new(Mqtt(Topics::parse(text)?))),
+    properties: Properties {
+        has_broker: true,
+        ..Properties::LOSSY
+    },
 };
 
 /// A fleet at a broker.

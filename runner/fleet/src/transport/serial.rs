@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_serial::{SerialPortBuilderExt, SerialStream};
 
-use super::endpoint::{Connecting, Endpoint, Listener, SERIAL, Scheme, Transport};
+use super::endpoint::{Connecting, Endpoint, Listener, Properties, SERIAL, Scheme, Transport};
 use super::options::Options;
 
 /// Bits per second, if the address does not specify them.
@@ -19,6 +19,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: SERIAL,
     syntax: "serial:PATH[@BAUD]",
     parse: |text| Some(Arc::new(Serial::parse(text)?)),
+    properties: Properties::LOSSY,
 };
 
 #[derive(Debug)]

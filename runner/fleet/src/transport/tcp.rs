@@ -12,7 +12,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 use tokio::net::{TcpListener, TcpStream, lookup_host};
 use tokio::time::timeout;
 
-use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Properties, Scheme, Transport};
 use super::options::Options;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -38,6 +38,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "tcp",
     syntax: "tcp:HOST:PORT",
     parse: |text| Some(Arc::new(Tcp::parse(text)?)),
+    properties: Properties::STREAM,
 };
 
 /// A host and a port.

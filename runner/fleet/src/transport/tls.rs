@@ -20,7 +20,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
 use super::credentials::certificate::config;
-use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, TLS, Transport};
+use super::endpoint::{
+    Accepted, Connecting, Endpoint, Listener, Properties, Scheme, TLS, Transport,
+};
 use super::options::Options;
 use super::tcp::{Tcp, accepted};
 
@@ -31,6 +33,10 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: TLS,
     syntax: "tls:HOST:PORT",
     parse: |text| Some(Arc::new(Tls::parse(text)?)),
+    properties: Properties {
+        has_certificate: true,
+        ..Properties::STREAM
+    },
 };
 
 #[derive(Debug)]

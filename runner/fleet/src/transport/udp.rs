@@ -25,7 +25,7 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
 
-use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport, UDP};
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Properties, Scheme, Transport};
 use super::options::Options;
 use super::tcp::Tcp;
 
@@ -48,9 +48,10 @@ const ERROR_PAUSE: Duration = Duration::from_millis(10);
 const PACKET_BYTES: usize = u8::MAX as usize;
 
 pub(super) const SCHEME: Scheme = Scheme {
-    name: UDP,
+    name: "udp",
     syntax: "udp:HOST:PORT[/SIZE]",
     parse: |text| Some(Arc::new(Udp::parse(text)?)),
+    properties: Properties::LOSSY,
 };
 
 #[derive(Debug)]

@@ -10,13 +10,14 @@ use std::task::{Context, Poll, ready};
 
 use tokio::net::{UnixListener, UnixStream};
 
-use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Scheme, Transport};
+use super::endpoint::{Accepted, Connecting, Endpoint, Listener, Properties, Scheme, Transport};
 use super::options::Options;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "unix",
     syntax: "unix:PATH",
     parse: |text| Some(Arc::new(Unix(text.into()))),
+    properties: Properties::STREAM,
 };
 
 #[derive(Debug)]
