@@ -2,7 +2,7 @@
 
 use smolfed_core::model::{Layer, Sequential, Shape};
 use smolfed_core::quantised::{Image, Windows};
-use smolfed_engine::tables::model::ActivationName;
+use smolfed_engine::tables::model::{ActivationName, LayerConfig};
 use smolfed_engine::task::Task;
 
 use crate::inference::error::InferenceError;
@@ -225,9 +225,7 @@ fn of_layers(network: &Sequential, parameters: &[f32]) -> Result<Network, Infere
             Layer::MaxPool { size, stride } => Step::MaxPool(Windows { size, stride }),
             Layer::GlobalAverage => Step::GlobalAverage,
             Layer::Relu => Step::Relu,
-            Layer::Embedding { .. } => return Err(refused(at, "embedding")),
-            Layer::Lstm { .. } => return Err(refused(at, "lstm")),
-            Layer::Last => return Err(refused(at, "last")),
+            other => return Err(refused(at, other)),
         };
         steps.push((step, image));
         shape = *output;
@@ -239,7 +237,10 @@ fn of_layers(network: &Sequential, parameters: &[f32]) -> Result<Network, Infere
     }
 }
 
-fn refused(at: usize, kind: &str) -> InferenceError {
+/// Refuses a layer by its name in experiment files.
+fn refused(at: usize, layer: Layer) -> InferenceError {
+    let config = serde_json::to_value(LayerConfig::from(layer)).unwrap_or_default();
+    let kind = config["type"].as_str().unwrap_or_default();
     InferenceError::NoIntegerLayer {
         layer: format!("layer {} ({kind})", at + 1),
     }
