@@ -1,5 +1,6 @@
-//! Noise of several parties, a coordinator and m helpers: their limit, and the noise multiplier of
-//! each. No coalition of t parties sees more than a sum with the noise of the others.
+//! Noise of several parties, a coordinator and m helpers: the maximum number of helpers, and the
+//! noise multiplier of each party. No coalition of t parties sees more than a sum with the noise of
+//! the others.
 //!
 //! Each of the m + 1 parties adds exact discrete Gaussian noise of multiplier z / √(m + 1 − t). A
 //! coalition of t knows its own noise and subtracts it. The noise of the m + 1 − t others is left,

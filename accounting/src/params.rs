@@ -1,5 +1,6 @@
-//! Ranges of ε, δ, noise multiplier, sampling rate and clip norm, each checked once, on
-//! construction of its type, the errors outside of them, and texts of δ such as `1/N^1.1`.
+//! Types of ε, δ, noise multiplier, sampling rate, clip norm and sensitivity, whose ranges are
+//! checked once, on construction. Errors for numbers outside these ranges, and texts of δ such as
+//! `1/N^1.1`.
 //!
 //! ```
 //! use smolfed_accounting::params::{Delta, DeltaSpec};

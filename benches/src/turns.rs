@@ -1,5 +1,5 @@
-//! Programs measured in turn, because a machine's speed varies over time: the rounds in a row of
-//! each, its time limit, the medians and the ratios.
+//! Programs measured in turn, because a machine's speed varies over time: the number of consecutive
+//! rounds and the time limit of each program, and medians, minima and ratios.
 
 use std::error::Error;
 

@@ -1,4 +1,4 @@
-// A made-up sensor of motion, as sensor.h describes it.
+// A simulated sensor of motion, as sensor.h describes it.
 #include "sensor.h"
 
 // A linear congruence (Numerical Recipes).

@@ -1,5 +1,5 @@
 // A simulated sensor of motion: three channels of an accelerometer, the number of activities, and
-// the rows of an activity.
+// the number of rows per activity.
 #ifndef SENSOR_H
 #define SENSOR_H
 

@@ -1,5 +1,5 @@
-//! Packed integers of a few bits, as updates are sent: the bits of an entry of an update or a sum,
-//! and the bytes of all.
+//! Packed integers of a few bits, as updates are sent: the bits of an entry of an update or of a
+//! sum, and the bytes of all entries.
 //!
 //! Value i takes bits i·w to (i+1)·w − 1, in two's complement, lowest bit first within each byte.
 //! The last byte is padded with zeros. The width w depends on public numbers alone, never on the

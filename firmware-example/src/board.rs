@@ -1,4 +1,4 @@
-//! The board of this firmware, and its page of the provisioning record. All board modules have the
+//! The board of this firmware, and the page of its provisioning record. All board modules have the
 //! same functions.
 //!
 //! | function | action |

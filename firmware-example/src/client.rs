@@ -1,5 +1,5 @@
 //! The client's loop, for any model whose size is known to the compiler: the pause before a message
-//! is repeated, the samples of a piece, and the RAM to reserve.
+//! is repeated, the number of samples per piece, and the RAM to reserve.
 
 use core::convert::Infallible;
 

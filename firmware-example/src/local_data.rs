@@ -1,4 +1,4 @@
-//! Training data of a device: the samples of its provisioning record with their largest number, or
+//! Training data of a device: samples of its provisioning record, up to a maximum number, or
 //! windows of its sensor.
 
 use smolfed_core::{

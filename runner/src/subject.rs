@@ -1,5 +1,5 @@
-//! The data or experiment at a name or a path: a known set, a file, a folder or an experiment, and
-//! the error if there is none.
+//! The data or experiment that a name or a path leads to: a known set, a file, a folder or an
+//! experiment, and the error if there is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Normalisation of the sums of an image's cells: each feature is the root of the share of its sum,
-//! in `f32` or in integers.
+//! Normalisation of the sums of an image's cells: each feature is the scaled root of the share of
+//! its sum, in `f32` or in integers.
 
 use crate::format::{Feature, FeatureScale};
 use crate::integer::{divide, short_square_root};

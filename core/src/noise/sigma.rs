@@ -1,5 +1,5 @@
-//! σ of the noise as a ratio of integers, as in messages and files, its limits, and the errors
-//! outside of them.
+//! σ of the noise as a ratio of integers, as in messages and files, with its limits, and the errors
+//! for values outside these limits.
 
 use core::num::NonZeroU64;
 

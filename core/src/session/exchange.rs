@@ -1,5 +1,5 @@
-//! A session on a byte stream with the traits of `embedded-io`: the bytes read at a time, and the
-//! most bytes of a call.
+//! A session on a byte stream with the traits of `embedded-io`: the number of bytes read at a time,
+//! and the maximum number of bytes per call.
 
 use embedded_io::{Read, ReadReady, Write};
 

@@ -1,4 +1,5 @@
-//! When a device repeats its last message (time-out): after silence for a measured round trip.
+//! The pace of a device: it repeats its last message after a time-out, a silence that depends on
+//! the measured round trip.
 
 use super::Phase;
 use crate::wire::round_trip::RoundTrip;

@@ -1,5 +1,5 @@
-//! Errors of Laplacian smoothing, with their texts: a factor sigma that is not finite, negative or
-//! too large, and lengths that do not match.
+//! Errors of Laplacian smoothing, with their texts: a factor sigma that is negative, too large or
+//! not finite, and lengths that do not match.
 
 use core::fmt;
 

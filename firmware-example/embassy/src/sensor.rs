@@ -1,5 +1,5 @@
-//! A task that samples a sensor, the measured windows, and their queue: the oldest window is
-//! replaced when the memory is full.
+//! The task that samples a sensor, the queue of its windows, and the windows kept for training. A
+//! new window replaces the oldest one when either is full.
 //!
 //! The sensor is simulated: a window shows one of the classes, with noise. A real sensor awaits an
 //! ADC or an accelerometer, and takes its classes from a button, a schedule or a rule.

@@ -1,5 +1,5 @@
 //! Plain, gzipped and zipped files: recognised by their first bytes, and unpacked up to a limit.
-//! Spreadsheets of other programs are refused.
+//! Spreadsheets (Excel, LibreOffice) are refused.
 //!
 //! The code trusts no size in a header: the output grows as the input is decoded, and stops at
 //! [`MAX_UNPACKED_BYTES`].

@@ -1,5 +1,5 @@
-//! The search path of files: next to the experiment, then in the folders of data sets (the variable
-//! `SMOLFED_DATA`), and the paths in the message if a file is not found.
+//! The search path of files: the folder of the experiment, the folder in `SMOLFED_DATA`, the
+//! working directory and `data` in it. The error about a missing file lists them.
 
 use std::path::{Path, PathBuf};
 

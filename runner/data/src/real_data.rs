@@ -1,5 +1,5 @@
-//! The folder of the real data sets for tests (`SMOLFED_DATA`), and the skipping of tests without
-//! it. The repository does not contain them.
+//! The folder of the real data sets for tests (`SMOLFED_DATA`), which the repository does not
+//! contain. Tests are skipped without it, or fail if `SMOLFED_REQUIRE_DATA` is set.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Remarks (warnings) for the owner of a file about unexpected properties of its reading, such as
-//! currency signs or left-out rows: one sentence each, with counts.
+//! Remarks (warnings) for the owner of a file about an unexpected reading of it, such as removed
+//! currency signs or left-out rows: one sentence each.
 //!
 //! For standard error and `smolfed data inspect`: they quote private rows.
 

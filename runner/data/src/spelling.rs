@@ -1,5 +1,4 @@
-//! Suggestions for misspelt names ("did you mean"), and the similarity from which a name is
-//! suggested.
+//! Suggestions for misspelt names ("did you mean"), and the minimum similarity of a suggested name.
 
 /// The minimum Jaro-Winkler similarity of two names, from 0 to 1. It is the usual threshold.
 const MIN_SIMILARITY: f64 = 0.8;

@@ -1,4 +1,4 @@
-//! Reasons for which an experiment cannot run, with the messages about its keys, and checks of
+//! Reasons why an experiment cannot run, with the messages about its keys, and checks of
 //! single keys that several modules share.
 
 use smolfed_core::params::ParamError;

@@ -1,6 +1,6 @@
-//! Denoisers (noise removal) of the averaged noisy update, and the table of their names: `auto`,
-//! James-Stein shrinkage, soft thresholding. They are post-processing, so none of them costs
-//! privacy. A new denoiser needs one file and one line of the table below.
+//! Denoisers (noise removal) of the averaged noisy update: `auto`, Laplacian smoothing, James-Stein
+//! shrinkage and soft thresholding. They are post-processing, so none of them costs privacy. A new
+//! denoiser needs one file and one line of the table below.
 //!
 //! Laplacian smoothing is the method of DP-Fed-LS. The paper compares it with James-Stein and soft
 //! thresholding in Table 4. Each works tensor by tensor.

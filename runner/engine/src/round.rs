@@ -1,5 +1,5 @@
-//! The round loop: draw, train, release, apply, evaluate, and the errors that end a round, for
-//! example if nobody in a cohort could train.
+//! The round loop (draw, train, release, apply, evaluate), and the errors that end a run, such as a
+//! cohort in which nobody could train. With noise, that is no error, as it depends on the data.
 //!
 //! A round depends only on the [`TrainingState`] after the earlier ones, and on the root of its
 //! random streams, which the round's number distinguishes. A run can therefore stop after any round

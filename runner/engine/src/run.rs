@@ -1,5 +1,5 @@
-//! A run from its configuration to its directory: prepare, train or resume with checkpoints,
-//! finish, and the reasons for which it has no result.
+//! A run from its configuration to its directory (prepare, train or resume with checkpoints,
+//! finish), and the reasons why it has no result.
 //!
 //! | module | contents |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Pauses between attempts to reconnect (back-off), of devices, gateways, links to helpers, the
-//! delivery service and MQTT: their first length, growth and limit.
+//! Pauses between attempts to connect (back-off) of the coordinator, devices, gateways, links to
+//! helpers, the delivery service and MQTT: their first length, growth and limit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! One connection of the coordinator: the devices that its frames belong to, refused frames, and
-//! limits on devices and answers. Its frames identify the device.
+//! One connection of the coordinator: the devices that its frames identify, refused frames, and
+//! limits on devices and answers.
 
 use std::sync::Arc;
 use std::time::Duration;

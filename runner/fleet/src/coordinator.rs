@@ -1,5 +1,5 @@
-//! The coordinator: runs a round with the real devices of a cohort, waits for devices and between
-//! rounds, and reloads keys.
+//! The coordinator: runs rounds and time windows with real devices, waits for devices and for the
+//! next round, and reloads keys.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -21,9 +21,9 @@
 //! | [`party_noise`] | the noise that a party subtracts from its view |
 //! | `tags` | the tags of many devices |
 //! | [`record`] | the answers of a helper, which survive a restart |
-//! | [`refusal`] | the reasons for which a helper does not answer |
+//! | [`refusal`] | the reasons why a helper does not answer |
 //! | [`combination`] | combinations of the sums of several rounds |
-//! | [`error`] | the reasons for which a round fails |
+//! | [`error`] | the reasons why a round fails |
 //! | [`round`] | the coordinator's side: asking local or remote helpers |
 
 pub mod combination;

@@ -1,6 +1,6 @@
-//! The provenance (origin) of figures: public, released under noise, or only in a simulation. Every
-//! table, file and page shows it with the figure, and a table marks the figures that must not be
-//! published about real devices.
+//! The provenance (origin) of figures: public, from releases, from private data in a simulation, or
+//! unknown. Every table, file and page shows it with the figure, and a table marks the figures that
+//! must not be published about real devices.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Checks of the updates of real devices: their bound and the bit of adaptive clipping, and the
-//! reasons for which an invalid update is left out.
+//! Checks of the updates of real devices, as far as device noise and masks allow: their bound, the
+//! bit of adaptive clipping, and the reasons why an invalid update is left out.
 
 use smolfed_core::mask::Tag;
 use smolfed_core::quantize::Grid;

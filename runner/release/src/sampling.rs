@@ -1,6 +1,6 @@
-//! Sampling of the devices of a round: a cohort of fixed size, or a draw of each device by itself
-//! (Poisson). A cohort is drawn from the same [`Sampling`] value as the privacy event carries, so
-//! the sampler and the accounting cannot disagree.
+//! Sampling of the devices of a round: a cohort of fixed size, an independent draw of each device
+//! (Poisson, block-cyclic), or all devices. A cohort is drawn from the same [`Sampling`] value as
+//! the privacy event carries, so the sampler and the accounting cannot disagree.
 //!
 //! The cohort of round t comes from the server's stream (CohortSampling, t, 0) alone: it does not
 //! depend on earlier rounds, and a resumed run draws the same cohort. Amplification by sampling

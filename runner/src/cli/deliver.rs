@@ -1,5 +1,5 @@
-//! `smolfed deliver`: sends the published models to devices that only infer, with its arguments and
-//! the limit on open connections.
+//! `smolfed deliver` and its arguments: published models are sent to devices that only infer,
+//! within a limit on open connections.
 
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;

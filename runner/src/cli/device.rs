@@ -1,5 +1,5 @@
-//! `smolfed device`: one or more devices as a process, with its arguments for model, record,
-//! ledger, address and data.
+//! `smolfed device` and its arguments for model, record, ledger, address and data: one or more
+//! devices as a process.
 
 mod data;
 mod progress;

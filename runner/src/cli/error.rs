@@ -1,4 +1,4 @@
-//! The reasons for which a command fails (errors), and the exit code for each.
+//! The reasons why a command fails (errors), and the exit code for each.
 
 use std::io::ErrorKind;
 use std::process::ExitCode;

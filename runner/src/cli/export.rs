@@ -1,5 +1,5 @@
-//! `smolfed export`: the model of a run for programs in other languages, as a C header, for ONNX or
-//! for NumPy.
+//! `smolfed export`: the model of a run for other programs, as a C header, for ONNX, for NumPy or,
+//! for a network in 8 bits, as Rust tables.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! `smolfed helper`: a helper of a fleet with masked updates, with its arguments for keys,
-//! addresses, the minimum cohort and metrics.
+//! `smolfed helper` and its arguments for keys, addresses, the minimum cohort and metrics: a helper
+//! of a fleet with masked updates.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `smolfed init`: a commented experiment file for some data, with its arguments for the label, the
-//! device column and left-out columns.
+//! `smolfed init` and its arguments for the label, the device column and left-out columns: a
+//! commented experiment file for some data.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! `smolfed models`: models for devices that only infer, which are published, split between
-//! versions, rolled back and listed.
+//! `smolfed models`: models for devices that only infer are published, listed, exported, verified
+//! and rolled back, and devices are split between versions.
 
 mod folder;
 mod list;

@@ -1,5 +1,5 @@
-//! `smolfed provision`: secrets (keys, records, ledgers) for devices and for their coordinator,
-//! with its arguments.
+//! `smolfed provision` and its arguments: secrets (keys, records, ledgers) for devices and for
+//! their coordinator.
 
 mod answers;
 mod helpers;

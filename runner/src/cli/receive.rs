@@ -1,5 +1,5 @@
-//! `smolfed receive`: devices that only infer, as a process, with its arguments for record,
-//! publisher and address.
+//! `smolfed receive` and its arguments for record, publisher and address: devices that only infer,
+//! as a process.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! `smolfed report`: the report of a run, written anew, also a public page without private figures.
+//! `smolfed report`: the report of a run, written anew, or a public page without private figures.
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! `smolfed run`: one experiment in a simulation, with its arguments for overrides, output, seed
-//! and threads, resuming and replay.
+//! `smolfed run` and its arguments for overrides, output, seed and threads, resuming and replay:
+//! one experiment in a simulation.
 
 mod preview;
 

@@ -1,7 +1,7 @@
-//! The signals of `smolfed serve` (SIGTERM, SIGINT or Ctrl-C, SIGHUP), and the end of the run. The
-//! first SIGTERM or SIGINT ends the run after the round in progress, which has a grace period. The
-//! second one ends that round at once, with the updates that have arrived. The third one ends the
-//! process, and burns the round. SIGHUP reloads the reloadable settings.
+//! The signals of `smolfed serve` (SIGTERM, SIGINT from Ctrl-C, and SIGHUP), and the end of the
+//! run. The first SIGTERM or SIGINT ends the run after the round in progress, which has a grace
+//! period. The second one ends that round at once, with the updates that have arrived. The third
+//! one ends the process, and burns the round. SIGHUP reloads the reloadable settings.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! `smolfed sweep`: a grid of experiments from one file, to one table, with its arguments and
-//! progress.
+//! `smolfed sweep`, its arguments and its progress: a grid of experiments from one file, to one
+//! table.
 
 use std::io::Write;
 use std::num::NonZeroUsize;

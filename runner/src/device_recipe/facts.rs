@@ -1,4 +1,4 @@
-//! The facts of an experiment that firmware needs (features, scale), and the reasons for which it
+//! The facts of an experiment that firmware needs (features, scale), and the reasons why it
 //! has no recipe.
 
 use smolfed_core::recipe::Recipe;

@@ -1,5 +1,5 @@
-//! The kinds of layers of a network (convolution, pool, dense, embedding, LSTM): their largest
-//! number, sizes, output shapes and parameters.
+//! The kinds of layers of a network, such as convolution, dense or LSTM: their largest number,
+//! sizes, output shapes and parameters.
 
 use super::{
     misfit::LayerError,

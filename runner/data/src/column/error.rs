@@ -1,5 +1,5 @@
-//! Errors in a cell of a table, with the correction in each message: not a number, too large, an
-//! unknown category, no date or an ambiguous one, mixed decimal marks.
+//! Errors in a cell of a table, most with advice: not a number, not finite, an unknown category, no
+//! date or an ambiguous one, mixed decimal marks.
 
 use super::place::Place;
 

@@ -1,5 +1,5 @@
-//! The keys for the scale (normalisation) of features and targets: `data.scale` and
-//! `data.target_scale`, their named values, and their defaults by the kind of samples.
+//! The keys for the scale (normalisation) of features and targets (`data.scale`,
+//! `data.target_scale`): their named values, and the meaning of some by the kind of samples.
 
 use std::fmt;
 use std::marker::PhantomData;

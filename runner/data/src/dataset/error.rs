@@ -1,5 +1,5 @@
-//! Errors in samples, independent of their file format: none at all, numbers that are not finite,
-//! too many rows or classes, a single class.
+//! Errors in samples, independent of their file format: no samples or features, numbers that are
+//! not finite, too many rows or classes, a single class.
 
 /// The largest number of rows of a data set: rows are numbered by `u32`.
 pub const MAX_ROWS: usize = u32::MAX as usize;

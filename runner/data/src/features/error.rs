@@ -1,4 +1,4 @@
-//! Reasons for which no fixed features are computed: samples that are not images, unsuitable cells
+//! Reasons why no fixed features are computed: samples that are not images, unsuitable cells
 //! or bounds, a missing pixel.
 
 use smolfed_core::features::FeatureError;

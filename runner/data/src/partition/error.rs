@@ -1,4 +1,4 @@
-//! Reasons for which rows cannot be dealt to devices: too few rows, or devices without enough
+//! Reasons why rows cannot be dealt to devices: too few rows, or devices without enough
 //! training rows.
 
 /// The reason why rows cannot be dealt.

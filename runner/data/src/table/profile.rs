@@ -1,5 +1,5 @@
-//! The kind of cells of each column (numbers, yes and no, dates and times, text), with missing and
-//! different values, independent of the configuration.
+//! The kind of cells of each column (numbers, yes and no, dates and times, text), and the numbers
+//! of missing and of different values, independent of the configuration.
 //!
 //! Only for the owner of the file (`smolfed data inspect`, `smolfed init`): a profile is a summary
 //! of private rows, and no run computes one.

@@ -1,5 +1,5 @@
-//! Releases of devices besides their updates that an audit tests: bits of adaptive clipping,
-//! moments, answers and scores. A new channel needs one file and one line here.
+//! Releases of devices besides their updates that belong to the claim about updates: bits of
+//! adaptive clipping, moments, answers and scores. A new channel needs one file and one line here.
 
 pub mod answers;
 pub mod bit;

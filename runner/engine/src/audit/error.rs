@@ -1,4 +1,4 @@
-//! Reasons for which an experiment cannot be audited, for example without clipping or without
+//! Reasons why an experiment cannot be audited, for example without clipping or without
 //! noise.
 
 use crate::check::ExperimentError;

@@ -1,4 +1,4 @@
-//! Reasons for which an experiment file or `--set` is refused: a missing file, data or a run
+//! Reasons why an experiment file or `--set` is refused: a missing file, data or a run
 //! directory instead, errors in the text, an empty file.
 
 /// Why an experiment file was refused.

@@ -1,5 +1,5 @@
-//! Axes along which a tensor is smoothed: one line, a grid, or the kernels of a convolution in an
-//! order. The paper flattens tensors, and its Table 5 compares orders.
+//! Axes along which a tensor is smoothed: one line, a grid, or a line through the kernels of a
+//! convolution in a given order. The paper flattens tensors, and its Table 5 compares orders.
 
 mod order;
 

@@ -1,5 +1,5 @@
-//! Quantiles of a quantity over devices (minimum, tenth, median, nine tenths, maximum), by the
-//! nearest rank.
+//! Quantiles of a quantity over devices (minimum, 10 %, median, 90 %, maximum), by the nearest
+//! rank.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
-//! Conditions of an experiment's ε besides its numbers: an initial model file, values read in the
-//! preparation, earlier runs, a secret cohort size. They follow from the configuration and the
-//! preparation of the data, never from a result.
+//! Conditions of an experiment's ε besides its numbers: a known seed, an initial model file, values
+//! read in the preparation, earlier runs, a divisor that reveals the size of a secret cohort. They
+//! follow from the configuration and the preparation of the data, never from a result.
 
 use smolfed_accounting::event::{PrivacyUnit, TrustModel};
 

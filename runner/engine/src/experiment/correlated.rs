@@ -1,5 +1,5 @@
 //! The keys of correlated noise: its strategy, the participations of a device and their distance,
-//! and the refusal of unsuitable timetables and of too large cohorts.
+//! and the refusal of unsuitable timetables and of cohorts that are too large.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The weight of an update: `cohort.weighting`, uniform or by samples, its default, and the cap.
+//! The weight of an update, uniform or by samples (`cohort.weighting`), its default, and the cap.
 
 use crate::check::ExperimentError;
 use crate::combinations::{Setting, Settings};

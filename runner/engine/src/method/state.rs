@@ -1,5 +1,5 @@
-//! The state that a method keeps on each device between rounds: its model, an offset to the shared
-//! model or a part of the parameters, and errors in reading or writing it.
+//! The state that a method keeps on each device between rounds (its model, an offset to the shared
+//! model, or the parameters that are not shared), and errors in reading or writing it.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Estimates of the question `confusion` of classes by a model: accuracy, recall and precision of
-//! each class, and the shares of cells.
+//! Estimates of the question `confusion`: the accuracy of a model, the recall and precision of each
+//! class, and the share of samples in each cell.
 
 use smolfed_core::question::Dimensions;
 

@@ -1,4 +1,4 @@
-//! `[contrast]`: the keys of learning without labels (encoders): views, correlation matrices and
+//! The keys of `[contrast]` for learning without labels (encoders): views, correlation matrices and
 //! their noise, evaluation.
 
 use schemars::JsonSchema;

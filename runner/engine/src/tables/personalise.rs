@@ -1,5 +1,5 @@
-//! `[personalise]`: the keys of personal models: regularisation, local steps, fine-tuning, and the
-//! number of evaluated devices.
+//! The keys of `[personalise]` for personal models: regularisation, local steps, fine-tuning, and
+//! the number of evaluated devices.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

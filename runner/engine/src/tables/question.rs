@@ -1,4 +1,4 @@
-//! `[[questions]]`: the questions that devices answer between rounds: kind, interval, bounds and
+//! The keys of `[[questions]]`, which devices answer between rounds: kind, interval, bounds and
 //! bins, cohort, noise, confidence.
 
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! `[server]`: the server's use of the noisy average: learning rate, smoothing, denoiser, and the
-//! model in 16 bits.
+//! The keys of `[server]` for the use of the noisy average: learning rate, smoothing, denoiser, and
+//! the model in 16 bits.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

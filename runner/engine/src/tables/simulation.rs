@@ -1,5 +1,5 @@
-//! `[simulation]`: the simulation of devices on this machine: arithmetic, its memory, and the
-//! format of features in integers. These settings do not affect real devices.
+//! `[simulation]`: the arithmetic of simulated devices, its memory, and the format of features in
+//! integers. Real devices must train in the same arithmetic (`f32` or `integer`) and format.
 
 use std::fmt;
 use std::str::FromStr;

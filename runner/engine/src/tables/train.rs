@@ -1,5 +1,5 @@
-//! `[train]`: the keys of local training: epochs, batch size, learning rate and its decay, and the
-//! time of clipping.
+//! The keys of `[train]` for local training: epochs, batch size, learning rate and its decay, and
+//! the time of clipping.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};

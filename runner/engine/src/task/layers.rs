@@ -1,4 +1,4 @@
-//! Networks from the layers of an experiment file (`model.layers`), and the reasons for which
+//! Networks from the layers of an experiment file (`model.layers`), and the reasons why
 //! layers do not fit each other or the data.
 
 use smolfed_core::model::{Layer, Sequential, SequentialError, Shape};

@@ -1,4 +1,4 @@
-//! The current versions of a folder of models, as the service sends them: their verified
+//! The current versions of a folder of models, as the service sends them: the check of their
 //! signatures, and the offer of a newer version to a device.
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! Changes to a file of keys, also while a coordinator uses it: keys that are added or revoked
-//! (withdrawn), encryption, and the notification of the coordinator.
+//! (withdrawn), encryption, and the process to notify.
 //!
 //! An edit locks the file itself while it runs, reads it, and replaces it atomically. The lock is
 //! then on a file without a name: a waiting edit finds that the name means another file, and starts

@@ -1,5 +1,5 @@
 //! The answers to the questions of a live run: the newest ones with a limit on their figures, and
-//! the curve of each first figure.
+//! the curve of the first figure of each question `evaluate`.
 
 use std::collections::BTreeMap;
 

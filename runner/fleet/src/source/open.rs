@@ -1,5 +1,5 @@
-//! The time windows of a run with real devices, from one to the next: their rule by the experiment,
-//! and their state when a run continues (resumes).
+//! The time windows of a run with real devices, from one to the next: their rule, taken from the
+//! experiment, and their state when a run continues (resumes).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Settings of the live page (`--http`: address, host names, token, public figures), and the errors
-//! at its start.
+//! Settings of the live page (`--http`: address, host names, token, access without a token), and
+//! the errors at its start.
 
 use std::net::SocketAddr;
 

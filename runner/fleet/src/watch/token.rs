@@ -1,5 +1,5 @@
-//! The token of an operator (`--http-token-file`), which gives access to the list of participating
-//! devices, and limits on its length.
+//! The token of an operator (`--http-token-file`), which gives access to the list of devices, to
+//! secret counts and to answers that no finite ε covers, and limits on its length.
 
 use std::fs::File;
 use std::io::Read;

@@ -1,5 +1,5 @@
-//! Errors of a privacy ledger (unreadable, damaged, contradictory, a repeated seed, over the
-//! limit), and the limit on ε of all its charges.
+//! Errors of a privacy ledger (an unreadable or damaged file, a contradictory or missing charge, a
+//! repeated seed, an ε above the limit), and the limit on ε of all its charges.
 
 use smolfed_accounting::accountant::{Accountant, AccountingError};
 use smolfed_accounting::params::{Delta, Epsilon};

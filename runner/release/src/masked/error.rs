@@ -1,4 +1,4 @@
-//! Reasons for which a masked sum fails: a helper refuses or cannot be reached, or the answers do
+//! Reasons why a masked sum fails: a helper refuses or cannot be reached, or the answers do
 //! not belong to the sum.
 
 use super::refusal::HelperRefusal;

@@ -1,5 +1,5 @@
-//! The reasons for which a helper does not answer, such as a used-up number of rounds, too few
-//! devices or a revoked key: one sentence each, with the device at fault.
+//! The reasons why a helper does not answer, such as too few devices or a revoked key: one sentence
+//! each, in logs without the number of the device, as participation is secret.
 
 use serde::{Deserialize, Serialize};
 

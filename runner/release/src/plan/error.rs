@@ -1,5 +1,5 @@
-//! Errors in the keys of privacy: reasons for which updates cannot be released as configured, such
-//! as a missing key or an unsuitable target ε.
+//! Errors in the keys of `[privacy]`: reasons why updates cannot be released as configured, such as
+//! a missing key or an unsuitable target ε.
 
 use smolfed_accounting::accountant::AccountingError;
 use smolfed_accounting::calibrate::CalibrationError;

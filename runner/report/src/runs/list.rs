@@ -1,5 +1,5 @@
 //! The runs and sweeps below a folder, one per row, for `smolfed runs`: columns for method, data,
-//! rounds, the figure that judges it, ε, the last write (date) and the state.
+//! rounds, the figure that judges the run, ε, the last write (date) and the state.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

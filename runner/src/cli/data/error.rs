@@ -1,4 +1,4 @@
-//! The reasons for which `smolfed data` fails: an unknown subject, unusable data, no recipe, no
+//! The reasons why `smolfed data` fails: an unknown subject, unusable data, no recipe, no
 //! drawing.
 
 use std::io;

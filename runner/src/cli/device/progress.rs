@@ -1,5 +1,5 @@
-//! Messages about the progress of devices: a line for each event of a few, or one line for all of
-//! many, at an interval.
+//! Messages about the progress of devices: a line for each event if there are few devices,
+//! otherwise one line for all of them at an interval.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

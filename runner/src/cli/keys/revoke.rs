@@ -1,5 +1,5 @@
-//! `smolfed keys revoke`: the withdrawal of the keys of lost or stolen devices, which must not be
-//! used any more, with date and reason.
+//! `smolfed keys revoke`: the withdrawal of the keys of devices that are lost, stolen or out of
+//! service, with date and reason.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! The files of the helpers of a fleet with masked updates, and the options for their limits: a
-//! file for each, apart from the keys of the coordinator, and a ledger.
+//! The files of the helpers of a fleet with masked updates (for each helper, keys apart from those
+//! of the coordinator, and a ledger), and the options for their limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

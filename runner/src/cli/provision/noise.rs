@@ -1,5 +1,5 @@
-//! The minimum noise that a device requires by its record: the noise of the experiment, rounded
-//! down.
+//! The minimum noise that a record makes a device require: the noise of the experiment or, on a
+//! coarse grid, a little less than the accountant counts of it.
 
 use smolfed_accounting::event::Mechanism;
 use smolfed_core::NoiseMultiplier;

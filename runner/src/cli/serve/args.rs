@@ -1,4 +1,4 @@
-//! The arguments of `smolfed serve`: keys, addresses, time-out, minimum of devices, quorum,
+//! The arguments of `smolfed serve`: keys, addresses, time-out, minimum number of devices, quorum,
 //! helpers, and those that a resumed run keeps.
 
 use std::num::NonZeroUsize;

@@ -1,4 +1,4 @@
-//! The formats of exported models, by name: C header, ONNX, NPZ.
+//! The formats of models that are exported in floating point, by name: C header, ONNX, NPZ.
 
 use super::{c_header, npz, onnx};
 use crate::inference::error::InferenceError;
