@@ -25,13 +25,16 @@ pub fn of(file: &Path, text: &str) -> String {
         }
         Some("md") => {
             let mut parts = text.trim_start_matches("# ").split("\n\n");
-            let (heading, first) = (parts.next(), parts.next());
-            vec![heading.unwrap_or_default(), ":", first.unwrap_or_default()]
+            let mut next = || parts.next().unwrap_or_default();
+            return format!("{}: {}", one_line(next()), one_line(next()));
         }
         _ => lines.map_while(|line| line.strip_prefix('#')).collect(),
     };
-    let words = lines.iter().flat_map(|line| line.split_whitespace());
-    words.collect::<Vec<_>>().join(" ").replacen(" : ", ": ", 1)
+    one_line(&lines.join("\n"))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the first sentence of an introduction.
