@@ -239,22 +239,6 @@ mod tests {
     }
 
     #[test]
-    fn schemes_have_their_properties() {
-        for (text, is_reliable, has_broker) in [
-            ("serial:/dev/ttyACM0", false, false),
-            ("tcp:board.local:1", true, false),
-            ("tls:board.local:1", true, false),
-            ("mqtt:broker:1883", false, true),
-            ("udp:radio.local:1700", false, false),
-            ("unix:/run/x", true, false),
-        ] {
-            let address: Address = text.parse().unwrap();
-            let found = (address.is_reliable(), address.has_broker());
-            assert_eq!(found, (is_reliable, has_broker), "{text}");
-        }
-    }
-
-    #[test]
     fn addresses_of_this_machine_are_recognised() {
         for (text, leaves) in [
             ("tcp:127.0.0.1:1", false),
