@@ -63,7 +63,7 @@ fn a_sweep_marks_figures_on_rows_of_devices_as_a_run_does() {
         assert_eq!(kinds(&cell["privacy"][0]), ["known-seed", "shared-seed"]);
     }
     let table = read(&place, "out/table.md");
-    assert!(table.contains("* simulation only"), "{table}");
+    assert!(table.contains("\n\\* simulation only"), "{table}");
     assert!(
         table.contains("a proved upper bound if each run has its own seed"),
         "{table}"

@@ -15,7 +15,7 @@ use crate::report::plot::stacked_file;
 use smolfed_accounting::event::PrivacyUnit;
 use smolfed_engine::run_files::error::{RunDirError, damaged, write_atomically};
 use smolfed_release::condition::Condition;
-use smolfed_release::provenance::Provenance;
+use smolfed_release::provenance::{MARK, Provenance};
 use smolfed_release::statement::PrivacyStatement;
 
 /// A finished sweep, ready to be written in any form.
@@ -79,7 +79,9 @@ impl Document<'_> {
         }
         let _ = write!(text, "\n## Privacy\n");
         for line in self.privacy_lines(Table::to_markdown) {
-            let _ = write!(text, "\n{}\n", line.trim_end());
+            // In Markdown, a mark at the start of a line would begin a list.
+            let escape = if line.starts_with(MARK) { "\\" } else { "" };
+            let _ = write!(text, "\n{escape}{}\n", line.trim_end());
         }
         text
     }
