@@ -586,4 +586,9 @@ pub const RULES: &[Rule] = &[
          hides one example and not the device: use \"central\", or method \"fedavg-sc\"",
     )
     .with(Matrices),
+    rule(
+        RealDevices,
+        OnlySimulated,
+        "no firmware computes its updates: use `smolfed run`",
+    ),
 ];

@@ -54,6 +54,8 @@ settings! {
     NoSharedModel = "method", "no model that all devices share";
     /// Each device has a personal model.
     PersonalModels = "method", "personal models";
+    /// Real devices do not compute the updates of the method.
+    OnlySimulated = "method", "a method without support on real devices";
     /// Devices train in `f32`. The configuration must not ask for another arithmetic.
     OnlyF32 = "method", "training in \"f32\" only";
     /// Averaging that also exists with smoothing.

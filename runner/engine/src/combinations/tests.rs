@@ -6,6 +6,9 @@ use crate::check::ExperimentError;
 use crate::config::Config;
 use crate::experiment::Experiment;
 use crate::method::MethodName;
+use crate::method::contract::MethodProperties;
+use crate::tables::model::ModelConfig;
+use crate::task::Task;
 use smolfed_data::DataFolders;
 use smolfed_data::federation::Federation;
 
@@ -93,6 +96,24 @@ fn sentences_name_keys_methods_and_sources() {
         "method \"central-sc\" cannot repeat a recorded participation: one device holds all \
          samples, so there are no cohorts"
     );
+}
+
+#[test]
+fn a_new_method_is_refused_on_real_devices_until_it_declares_support() {
+    let task = Task::new(&ModelConfig::default(), &[], 4, Some(3)).unwrap();
+    let properties = MethodProperties::new(task);
+    let declared = properties.settings().and(Setting::RealDevices);
+    assert_eq!(
+        declared.agree("own").unwrap_err().to_string(),
+        "method \"own\" is supported only in simulations: no firmware computes its updates: use \
+         `smolfed run`"
+    );
+    let properties = MethodProperties {
+        is_for_real_devices: true,
+        ..properties
+    };
+    let declared = properties.settings().and(Setting::RealDevices);
+    assert_eq!(declared.agree("own"), Ok(()));
 }
 
 /// Returns whether a method supports a setting, according to its declaration when it is built with

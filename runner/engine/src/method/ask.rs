@@ -29,6 +29,7 @@ pub(super) fn build(setup: &Setup<'_>) -> Result<Box<dyn Method>, ExperimentErro
     let arithmetic = setup.arithmetic(&task, effort, false)?;
     let supervised = Supervised::new(setup, task, effort)?.without_alone();
     let properties = MethodProperties {
+        is_for_real_devices: true,
         timing: Timing::Never,
         arithmetic,
         ..MethodProperties::new(task)

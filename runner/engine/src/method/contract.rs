@@ -92,6 +92,9 @@ pub struct MethodProperties {
     pub personal_state: Option<PersonalState>,
     /// The model's name in the wire protocol, or `None` if it has none.
     pub model_shape: Option<ModelShape>,
+    /// Whether real devices compute the updates of the method: by local training of the shared
+    /// model, or by `request`.
+    pub is_for_real_devices: bool,
     /// Work of real devices in addition to local training of the shared model, or instead of it.
     pub request: Option<Request>,
     /// The proximal term of local training, if the method sets it.
@@ -119,7 +122,8 @@ pub struct MethodProperties {
 }
 
 impl MethodProperties {
-    /// Returns the properties of federated averaging of a model.
+    /// Returns the properties of federated averaging of a model, in simulations only. A method that
+    /// real devices support says so.
     #[must_use]
     pub fn new(task: Task) -> Self {
         Self {
@@ -130,6 +134,7 @@ impl MethodProperties {
             recipe: None,
             personal_state: None,
             model_shape: of_task!(&task, model => ModelShape::of(model)),
+            is_for_real_devices: false,
             request: None,
             proximal: None,
             fine_tuning: None,
@@ -161,6 +166,7 @@ impl MethodProperties {
                 (Setting::WithoutLabels, !self.uses_labels),
                 (Setting::NoSharedModel, !self.shares_a_model),
                 (Setting::PersonalModels, keeps_state),
+                (Setting::OnlySimulated, !self.is_for_real_devices),
                 (Setting::OnlyF32, is(ArithmeticName::F32)),
                 (Setting::Fast, is(ArithmeticName::Fast)),
                 (Setting::Integer, is(ArithmeticName::Integer)),

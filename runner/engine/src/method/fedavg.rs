@@ -39,6 +39,7 @@ impl Averaging {
         let arithmetic = setup.arithmetic(&task, effort, false)?;
         let supervised = Supervised::new(setup, task, effort)?;
         let properties = MethodProperties {
+            is_for_real_devices: true,
             proximal,
             arithmetic,
             fine_tuning: supervised.fine_tuning(),

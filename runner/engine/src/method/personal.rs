@@ -147,6 +147,7 @@ impl<P: Personal> Personalised<P> {
         Ok(Self {
             properties: MethodProperties {
                 personal_state,
+                is_for_real_devices: request.is_some(),
                 request: request.map(Request::Personal),
                 arithmetic,
                 declared: properties.declared.and(Setting::PersonalModels),

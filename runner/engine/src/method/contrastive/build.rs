@@ -92,6 +92,7 @@ fn properties(task: Task, settings: &ContrastSettings) -> MethodProperties {
         uses_labels: false,
         recipe: Some(settings.variations.recipe()),
         model_shape: ModelShape::of_encoder(&settings.network),
+        is_for_real_devices: true,
         request: Some(Request::Contrast(ContrastRequest {
             part: Part::Training { has_others: false },
             pairs: settings.pairs as u32,
