@@ -3,7 +3,9 @@
 
 use smolfed_core::{
     Progress,
-    provision::Stored,
+    fixed_point::{FeatureScale, FixedPointModel},
+    model::{Logistic, Model, Softmax},
+    samples::Reading,
     session::{LastRound, Phase},
     wire::refusal::Refusals,
 };
@@ -18,6 +20,24 @@ pub(crate) enum Features<'a> {
     I16(&'a [i16]),
 }
 
+/// The place of a sample's features in the memory of a device.
+pub(crate) enum Row<'a> {
+    F32(&'a mut [f32]),
+    I8(&'a mut [i8]),
+    I16(&'a mut [i16]),
+}
+
+/// The function that turns the scores of a model into probabilities.
+#[derive(Clone, Copy)]
+pub(crate) enum Link {
+    /// A value stays as it is.
+    Identity,
+    /// The probability of class 1 of two.
+    Logistic,
+    /// The probability of each class.
+    Softmax,
+}
+
 /// Scores of a sample.
 pub(crate) enum Scores<'a> {
     F32(&'a mut [f32]),
@@ -25,33 +45,85 @@ pub(crate) enum Scores<'a> {
 }
 
 /// A number or an integer as a feature.
-pub(crate) trait Feature: Sized {
+pub(crate) trait Feature: Reading {
     /// Features with their type.
     fn typed(features: &[Self]) -> Features<'_>;
+
+    /// Features of this type.
+    fn features(features: Features<'_>) -> Option<&[Self]>;
+
+    /// A row with its type.
+    fn as_row(row: &mut [Self]) -> Row<'_>;
+
+    /// A row of this type.
+    fn row(row: Row<'_>) -> Option<&mut [Self]>;
 }
 
 /// A number or an integer as a score.
 pub(crate) trait Score: Sized {
     /// Scores with their type.
     fn typed(scores: &mut [Self]) -> Scores<'_>;
+
+    /// Turns scores into probabilities.
+    fn to_probabilities(scores: &mut [Self], link: Link);
 }
 
-macro_rules! typed {
-    ($($trait:ident, $type:ty: $slice:ty => $Typed:ident::$Variant:ident;)*) => {
-        $(impl $trait for $type {
-            fn typed(values: $slice) -> $Typed<'_> {
-                $Typed::$Variant(values)
+macro_rules! features {
+    ($($type:ty => $Variant:ident;)*) => {
+        $(impl Feature for $type {
+            fn typed(features: &[Self]) -> Features<'_> {
+                Features::$Variant(features)
+            }
+
+            fn features(features: Features<'_>) -> Option<&[Self]> {
+                match features {
+                    Features::$Variant(features) => Some(features),
+                    _ => None,
+                }
+            }
+
+            fn as_row(row: &mut [Self]) -> Row<'_> {
+                Row::$Variant(row)
+            }
+
+            fn row(row: Row<'_>) -> Option<&mut [Self]> {
+                match row {
+                    Row::$Variant(row) => Some(row),
+                    _ => None,
+                }
             }
         })*
     };
 }
 
-typed! {
-    Feature, f32: &[f32] => Features::F32;
-    Feature, i8: &[i8] => Features::I8;
-    Feature, i16: &[i16] => Features::I16;
-    Score, f32: &mut [f32] => Scores::F32;
-    Score, i32: &mut [i32] => Scores::Integer;
+features! { f32 => F32; i8 => I8; i16 => I16; }
+
+impl Score for f32 {
+    fn typed(scores: &mut [Self]) -> Scores<'_> {
+        Scores::F32(scores)
+    }
+
+    fn to_probabilities(scores: &mut [Self], link: Link) {
+        match link {
+            Link::Identity => {}
+            Link::Logistic => Logistic::new(0).probabilities_in_place(scores),
+            Link::Softmax => Softmax::new(0, 0).probabilities_in_place(scores),
+        }
+    }
+}
+
+impl Score for i32 {
+    fn typed(scores: &mut [Self]) -> Scores<'_> {
+        Scores::Integer(scores)
+    }
+
+    fn to_probabilities(scores: &mut [Self], link: Link) {
+        match link {
+            Link::Identity => {}
+            Link::Logistic => Logistic::new(0).probabilities_in_integers(scores),
+            Link::Softmax => Softmax::new(0, 0).probabilities_in_integers(scores),
+        }
+    }
 }
 
 /// The target of a sample.
@@ -61,7 +133,11 @@ pub(crate) enum Target {
     Value(f32),
 }
 
-/// A device of any kind.
+/// Writes the features of a sample to its row, after checking them.
+pub(crate) type Fill<'a> = &'a mut dyn FnMut(Row<'_>, FeatureScale) -> Result<(), sf_status>;
+
+/// A device of any kind. A program has the code of all these functions, whichever it calls. Hence
+/// those that few programs need are not here, but take the device apart.
 pub(crate) trait Client {
     /// Whether the flash is not done with a piece.
     fn is_pending(&self) -> bool;
@@ -76,15 +152,18 @@ pub(crate) trait Client {
     fn last_round(&self) -> Option<&LastRound>;
     fn refusals(&self) -> &Refusals;
     fn set_window(&mut self, chunks: u8);
-    fn add_sample(&mut self, features: Features<'_>, target: Target) -> Result<(), sf_status>;
-    fn add_stored(&mut self, samples: &Stored<'_>) -> Result<(), sf_status>;
-    fn forget_samples(&mut self) -> Result<(), sf_status>;
-    fn samples(&self) -> [usize; 3];
+    /// Whether samples may change: a round trains on those with which it began.
+    fn check_samples_may_change(&self) -> Result<(), sf_status>;
+    fn add_sample(&mut self, target: Target, fill: Fill<'_>) -> Result<(), sf_status>;
+    fn forget_samples(&mut self);
+    /// The features of all samples, and the features of one.
+    fn kept(&self) -> (Features<'_>, usize);
     fn model_round(&self) -> Option<u32>;
     fn parameters(&self) -> Option<&[f32]>;
-    fn scores(&self, features: Features<'_>, scores: Scores<'_>) -> Result<(), sf_status>;
-    fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status>;
-    fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status>;
+    /// Writes the scores of a sample, and returns its class.
+    fn predict(&self, features: Features<'_>, scores: Scores<'_>) -> Result<u16, sf_status>;
+    /// The link function of the model, for scores of its type.
+    fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status>;
 
     /// The signed models of a device that only infers.
     #[cfg(feature = "delivery")]

@@ -157,6 +157,8 @@ impl sf_config {
         if self.record.is_null() || !has_flash || self.random.fill.is_none() {
             return Err(sf_status::SF_POINTER);
         }
+        // SAFETY: the firmware promises `sf_open` that the record is there.
+        unsafe { pointer::slice(self.record, self.record_bytes) }?;
         let has_element = self.element.expand.is_some() || self.element.expand_into.is_some();
         let is_requested = flash.poll.is_some();
         if has_element && !cfg!(feature = "element") || is_requested && !cfg!(feature = "requested")

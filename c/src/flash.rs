@@ -17,8 +17,8 @@ use {crate::config::SF_FLASH_PENDING, core::task::Poll};
 /// a page. Where pages are smaller, a slot has several.
 const BLOCK: usize = SLOT_BYTES;
 
-/// Flash whose sizes are known at run time alone.
-pub(crate) struct Flash(pub(crate) sf_flash);
+/// Flash whose sizes are known at run time alone. Its functions are in the memory of the device.
+pub(crate) struct Flash(pub(crate) &'static sf_flash);
 
 /// A function of the firmware failed, or is missing.
 #[derive(Debug)]

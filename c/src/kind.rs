@@ -2,16 +2,15 @@
 //! class and probabilities of the current model.
 
 use smolfed_core::{
-    model::ModelError,
     personal::store::NoStore,
     predict::{CurrentModel, Predictor},
     provision,
-    samples::{Reading, SampleRows, SampleTarget},
+    samples::{SampleRows, SampleTarget},
     session::{Session, Trainable},
 };
 
 use crate::{
-    client::{Features, Scores, Target},
+    client::{Feature, Features, Link, Scores, Target},
     config::Sizes,
     flash::Flash,
     random::Random,
@@ -30,15 +29,15 @@ pub(crate) type SamplesOf<K> = SampleRows<'static, <K as Kind>::Feature, <K as K
 pub(crate) trait Kind: 'static {
     type Model: Trainable<Target = Self::Target>
         + Predictor<Feature = Self::Feature, Score = Self::Score, Prediction = Self::Target>;
-    type Feature: Reading + crate::memory::Zeros;
+    type Feature: Feature + crate::memory::Zeros;
     type Target: SampleTarget + provision::Target + crate::memory::Zeros;
     type Score: Copy + Default + 'static;
 
+    /// From scores to probabilities.
+    const LINK: Link;
+
     /// The model of a configuration.
     fn model(sizes: Sizes) -> Result<Self::Model, sf_status>;
-
-    /// Features of this type.
-    fn features(features: Features<'_>) -> Option<&[Self::Feature]>;
 
     /// Scores of this type.
     fn scores(scores: Scores<'_>) -> Option<&mut [Self::Score]>;
@@ -54,43 +53,17 @@ pub(crate) trait Kind: 'static {
 pub(crate) struct Current<'a, K: Kind>(pub(crate) CurrentModel<'a, K::Model>);
 
 impl<K: Kind> Current<'_, K> {
-    /// Writes the scores of a sample.
-    pub(crate) fn scores(
+    /// Writes the scores of a sample. Returns the most likely class, or 0 for a value.
+    pub(crate) fn predict(
         &self,
         features: Features<'_>,
         scores: Scores<'_>,
-    ) -> Result<(), sf_status> {
-        let features = K::features(features).ok_or(sf_status::SF_TYPE)?;
-        self.with_scores(scores, |model, scores| {
-            model.scores(features, &mut [], scores)
-        })
-    }
-
-    /// Returns the most likely class by these scores, or 0 for a value.
-    pub(crate) fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status> {
-        let mut class = 0;
-        self.with_scores(scores, |model, scores| {
-            class = K::class(model.prediction(scores));
-            Ok(())
-        })?;
-        Ok(class)
-    }
-
-    /// Turns scores into probabilities.
-    pub(crate) fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.with_scores(scores, |model, scores| {
-            model.probabilities_in_place(scores);
-            Ok(())
-        })
-    }
-
-    /// Calls with scores of the model's type.
-    fn with_scores(
-        &self,
-        scores: Scores<'_>,
-        call: impl FnOnce(&CurrentModel<'_, K::Model>, &mut [K::Score]) -> Result<(), ModelError>,
-    ) -> Result<(), sf_status> {
-        let scores = K::scores(scores).ok_or(sf_status::SF_TYPE)?;
-        Ok(call(&self.0, scores)?)
+    ) -> Result<u16, sf_status> {
+        let (Some(features), Some(scores)) = (K::Feature::features(features), K::scores(scores))
+        else {
+            return Err(sf_status::SF_TYPE);
+        };
+        self.0.scores(features, &mut [], scores)?;
+        Ok(K::class(self.0.prediction(scores)))
     }
 }

@@ -8,7 +8,7 @@ use smolfed_core::{
 };
 
 use crate::{
-    client::{Features, Scores, Target},
+    client::{Link, Scores, Target},
     config::{Sizes, sf_kind},
     kind::Kind,
     session,
@@ -27,8 +27,8 @@ impl sf_kind {
 /// A kind in numbers or in integers.
 macro_rules! kind {
     (
-        $Name:ident: $model:ty, $feature:ty => $Features:ident,
-        $score:ty => $Scores:ident, $target:ty => $Target:ident, $make:expr
+        $Name:ident: $model:ty, $feature:ty, $score:ty => $Scores:ident,
+        $target:ty => $Target:ident, $Link:ident, $make:expr
     ) => {
         pub(crate) struct $Name;
 
@@ -38,15 +38,10 @@ macro_rules! kind {
             type Target = $target;
             type Score = $score;
 
+            const LINK: Link = Link::$Link;
+
             fn model(sizes: Sizes) -> Result<Self::Model, sf_status> {
                 $make(sizes)
-            }
-
-            fn features(features: Features<'_>) -> Option<&[$feature]> {
-                match features {
-                    Features::$Features(features) => Some(features),
-                    _ => None,
-                }
             }
 
             fn scores(scores: Scores<'_>) -> Option<&mut [$score]> {
@@ -99,21 +94,21 @@ fn linear(sizes: Sizes) -> Result<Linear<usize>, sf_status> {
     Ok(Linear::new(sizes.features.into()))
 }
 
-kind! { SoftmaxF32: Softmax<usize, usize>, f32 => F32, f32 => F32, u16 => Class, softmax }
-kind! { SoftmaxI8: FixedPoint<Softmax<usize, usize>, i8>, i8 => I8, i32 => Integer,
-u16 => Class, |sizes| in_integers(softmax(sizes)?, sizes) }
-kind! { SoftmaxI16: FixedPoint<Softmax<usize, usize>, i16>, i16 => I16, i32 => Integer,
-u16 => Class, |sizes| in_integers(softmax(sizes)?, sizes) }
-kind! { LogisticF32: Logistic<usize>, f32 => F32, f32 => F32, u16 => Class, logistic }
-kind! { LogisticI8: FixedPoint<Logistic<usize>, i8>, i8 => I8, i32 => Integer,
-u16 => Class, |sizes| in_integers(logistic(sizes)?, sizes) }
-kind! { LogisticI16: FixedPoint<Logistic<usize>, i16>, i16 => I16, i32 => Integer,
-u16 => Class, |sizes| in_integers(logistic(sizes)?, sizes) }
-kind! { LinearF32: Linear<usize>, f32 => F32, f32 => F32, f32 => Value, linear }
-kind! { LinearI8: FixedPoint<Linear<usize>, i8>, i8 => I8, i32 => Integer,
-f32 => Value, |sizes| in_integers(linear(sizes)?, sizes) }
-kind! { LinearI16: FixedPoint<Linear<usize>, i16>, i16 => I16, i32 => Integer,
-f32 => Value, |sizes| in_integers(linear(sizes)?, sizes) }
+kind! { SoftmaxF32: Softmax<usize, usize>, f32, f32 => F32, u16 => Class, Softmax, softmax }
+kind! { SoftmaxI8: FixedPoint<Softmax<usize, usize>, i8>, i8, i32 => Integer,
+u16 => Class, Softmax, |sizes| in_integers(softmax(sizes)?, sizes) }
+kind! { SoftmaxI16: FixedPoint<Softmax<usize, usize>, i16>, i16, i32 => Integer,
+u16 => Class, Softmax, |sizes| in_integers(softmax(sizes)?, sizes) }
+kind! { LogisticF32: Logistic<usize>, f32, f32 => F32, u16 => Class, Logistic, logistic }
+kind! { LogisticI8: FixedPoint<Logistic<usize>, i8>, i8, i32 => Integer,
+u16 => Class, Logistic, |sizes| in_integers(logistic(sizes)?, sizes) }
+kind! { LogisticI16: FixedPoint<Logistic<usize>, i16>, i16, i32 => Integer,
+u16 => Class, Logistic, |sizes| in_integers(logistic(sizes)?, sizes) }
+kind! { LinearF32: Linear<usize>, f32, f32 => F32, f32 => Value, Identity, linear }
+kind! { LinearI8: FixedPoint<Linear<usize>, i8>, i8, i32 => Integer,
+f32 => Value, Identity, |sizes| in_integers(linear(sizes)?, sizes) }
+kind! { LinearI16: FixedPoint<Linear<usize>, i16>, i16, i32 => Integer,
+f32 => Value, Identity, |sizes| in_integers(linear(sizes)?, sizes) }
 
 /// Softmax regression on `float`.
 #[unsafe(no_mangle)]

@@ -69,8 +69,7 @@ unsafe fn predict<X: Feature, S: Score>(
         let features = unsafe { pointer::slice(features, count) }?;
         // SAFETY: the caller's precondition.
         let scores = unsafe { pointer::slice_mut(scores, score_count) }?;
-        client.scores(X::typed(features), S::typed(scores))?;
-        let found = client.class(S::typed(scores))?;
+        let found = client.predict(X::typed(features), S::typed(scores))?;
         // SAFETY: the caller's precondition.
         unsafe { pointer::answer(class, found) };
         Ok(())
@@ -156,7 +155,9 @@ unsafe fn probabilities<S: Score>(
     let turn = |client: &mut dyn Client| {
         // SAFETY: the caller's precondition.
         let scores = unsafe { pointer::slice_mut(scores, count) }?;
-        client.probabilities(S::typed(scores))
+        let link = client.link(S::typed(scores))?;
+        S::to_probabilities(scores, link);
+        Ok(())
     };
     // SAFETY: the caller's precondition.
     unsafe { with(device, turn) }

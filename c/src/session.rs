@@ -8,17 +8,18 @@ use smolfed_core::{
     crypto::Key,
     fixed_point::FeatureScale,
     identity::Identity,
-    ledger::{Budget, Ledger},
-    provision::{Record, Stored},
-    samples::{SampleRows, Samples},
+    ledger::{Ledger, LedgerError},
+    personal::store::NoStore,
+    provision::{ProvisionError, Record},
+    samples::SampleRows,
     session::{LastRound, Memory as Vectors, Phase, Policy, Session, Trainable},
     train::Workspace,
     wire::refusal::Refusals,
 };
 
 use crate::{
-    client::{Client, Features, Scores, Target},
-    config::sf_config,
+    client::{Client, Feature, Features, Fill, Link, Scores, Target},
+    config::{sf_config, sf_flash},
     flash::Flash,
     kind::{Current, Kind, SamplesOf, SessionOf},
     memory::{Layout, Memory},
@@ -36,8 +37,6 @@ struct Device<K: Kind> {
     piece: Piece<K>,
     /// Of the features.
     scale: FeatureScale,
-    /// Participations in all.
-    budget: Budget,
 }
 
 /// The memory of a device of a kind.
@@ -46,6 +45,7 @@ pub(crate) fn layout<K: Kind>(config: &sf_config, layout: Layout) -> Result<Layo
     let (parameters, samples) = (model.parameter_count(), usize::from(config.samples));
     let features = samples.checked_mul(config.features.into());
     let layout = layout
+        .with::<sf_flash>(1)
         .with::<Device<K>>(1)
         .with::<SessionOf<K>>(1)
         .with::<SamplesOf<K>>(1);
@@ -60,10 +60,23 @@ pub(crate) fn layout<K: Kind>(config: &sf_config, layout: Layout) -> Result<Layo
 }
 
 /// Opens a device of a kind.
-#[inline(never)]
 pub(crate) fn open<K: Kind>(
     config: &sf_config,
     memory: &mut Memory,
+) -> Result<&'static mut dyn Client, sf_status> {
+    let recipe = recipe(config)?;
+    // The deepest calls come first, before there are the parts of a device on the stack.
+    let ledger = ledger(config, Flash(memory.place()?.write(config.ledger)))?;
+    place::<K>(config, memory, recipe, ledger)
+}
+
+/// Puts a device of a kind in its memory.
+#[inline(never)]
+fn place<K: Kind>(
+    config: &sf_config,
+    memory: &mut Memory,
+    recipe: &'static [u8],
+    ledger: Ledger<Flash>,
 ) -> Result<&'static mut dyn Client, sf_status> {
     let model = K::model(config.sizes())?;
     let place = memory.place::<Device<K>>()?;
@@ -86,8 +99,8 @@ pub(crate) fn open<K: Kind>(
     let classes = if outputs > 1 { config.classes } else { 2 };
     let samples = SampleRows::new(rows, targets, features, classes);
     let samples = samples.map_err(|_| sf_status::SF_CONFIG)?;
-    let (recipe, ledger, owner) = (recipe(config)?, ledger(config)?, owner(config)?);
-    let (budget, random) = (owner.1.limits.budget, Random(config.random));
+    let (owner, random) = (owner(config), Random(config.random));
+    let owner = owner.as_ref().map_err(|error| *error)?;
     let session = begin::<K>(session_place, owner, model, vectors, ledger, random)?;
     session.set_recipe(recipe);
     #[cfg(feature = "questions")]
@@ -99,7 +112,6 @@ pub(crate) fn open<K: Kind>(
         samples: NonNull::from(samples_place.write(samples)),
         piece,
         scale,
-        budget,
     }))
 }
 
@@ -107,38 +119,44 @@ pub(crate) fn open<K: Kind>(
 #[inline(never)]
 fn begin<K: Kind>(
     place: &'static mut MaybeUninit<SessionOf<K>>,
-    (identity, policy): (Identity<Secrets>, Policy),
+    (identity, policy): &(Identity<Secrets>, Policy),
     model: K::Model,
     vectors: Vectors<'static>,
     ledger: Ledger<Flash>,
     random: Random,
 ) -> Result<&'static mut SessionOf<K>, sf_status> {
-    let session = Session::new(identity, policy, model, vectors, ledger, random)?;
-    Ok(place.write(session))
+    let store = NoStore;
+    Ok(Session::in_place(
+        place,
+        identity.clone(),
+        *policy,
+        model,
+        vectors,
+        ledger,
+        random,
+        store,
+    )?)
 }
 
-/// The record of a configuration.
-fn record(config: &sf_config) -> Result<Record<'_, Secrets>, sf_status> {
+/// The record of a configuration, whose pointer `sf_open` has checked.
+fn record(config: &sf_config) -> Result<Record<'_, Secrets>, ProvisionError> {
     // SAFETY: the firmware promises `sf_open` that the record is there.
-    let page = unsafe { pointer::slice(config.record, config.record_bytes) }?;
-    Ok(secrets::read(page, config.element)?)
+    let page = unsafe { pointer::slice(config.record, config.record_bytes) };
+    secrets::read(page.unwrap_or_default(), config.element)
 }
 
 /// The ledger, which the device begins at its first start with the key of its record.
 #[inline(never)]
-fn ledger(config: &sf_config) -> Result<Ledger<Flash>, sf_status> {
+fn ledger(config: &sf_config, flash: Flash) -> Result<Ledger<Flash>, LedgerError> {
     let (mut random, mut nonce) = (Random(config.random), [0; 8]);
     let Ok(()) = rand_core::TryRng::try_fill_bytes(&mut random, &mut nonce);
-    let key = first_key(config)?;
-    piece::open(Flash(config.ledger), nonce, key).map_err(sf_status::from)
+    piece::open(flash, nonce, first_key(config))
 }
 
 /// The key of the record, if it has one still.
 #[inline(never)]
-fn first_key(config: &sf_config) -> Result<Option<Key>, sf_status> {
-    let record = record(config);
-    let record = record.as_ref().map_err(|status| *status)?;
-    Ok(record.key.clone())
+fn first_key(config: &sf_config) -> Option<Key> {
+    record(config).as_ref().ok()?.key.clone()
 }
 
 /// The identity and the policy of the device.
@@ -146,7 +164,7 @@ fn first_key(config: &sf_config) -> Result<Option<Key>, sf_status> {
 fn owner(config: &sf_config) -> Result<(Identity<Secrets>, Policy), sf_status> {
     // Used where it is: moved out, its secrets would be on the stack twice.
     let record = record(config);
-    let record = record.as_ref().map_err(|status| *status)?;
+    let record = record.as_ref().map_err(|error| *error)?;
     Ok((record.identity.clone(), record.policy))
 }
 
@@ -155,7 +173,7 @@ fn owner(config: &sf_config) -> Result<(Identity<Secrets>, Policy), sf_status> {
 #[inline(never)]
 fn questions(config: &sf_config) -> Result<smolfed_core::session::QuestionPolicy, sf_status> {
     let record = record(config);
-    let record = record.as_ref().map_err(|status| *status)?;
+    let record = record.as_ref().map_err(|error| *error)?;
     Ok(record.questions)
 }
 
@@ -170,7 +188,8 @@ fn recipe(config: &sf_config) -> Result<&'static [u8], sf_status> {
             [] => &[],
         }
     };
-    let named = record(config)?.samples.recipe();
+    let record = record(config);
+    let named = record.as_ref().map_err(|error| *error)?.samples.recipe();
     match named.is_empty() || named == own {
         true => Ok(own),
         false => Err(sf_status::SF_RECIPE),
@@ -189,22 +208,14 @@ impl<K: Kind> Device<K> {
         unsafe { self.session.as_mut() }
     }
 
-    const fn kept(&self) -> &SamplesOf<K> {
+    const fn samples(&self) -> &SamplesOf<K> {
         // SAFETY: as in `session`.
         unsafe { self.samples.as_ref() }
     }
 
-    const fn kept_mut(&mut self) -> &mut SamplesOf<K> {
+    const fn samples_mut(&mut self) -> &mut SamplesOf<K> {
         // SAFETY: as in `session_mut`.
         unsafe { self.samples.as_mut() }
-    }
-
-    /// A round trains on the samples with which it began.
-    fn between_rounds(&self) -> Result<(), sf_status> {
-        match self.session().phase() {
-            Phase::Training => Err(sf_status::SF_PHASE),
-            _ => Ok(()),
-        }
     }
 
     /// The model, if one is there whole.
@@ -250,7 +261,8 @@ impl<K: Kind> Client for Device<K> {
     }
 
     fn participations_left(&self) -> u32 {
-        self.budget.0.saturating_sub(self.participations())
+        let budget = self.session().policy().limits.budget;
+        budget.0.saturating_sub(self.participations())
     }
 
     fn last_round(&self) -> Option<&LastRound> {
@@ -265,46 +277,26 @@ impl<K: Kind> Client for Device<K> {
         self.session_mut().set_window(chunks);
     }
 
-    fn add_sample(&mut self, features: Features<'_>, target: Target) -> Result<(), sf_status> {
-        self.between_rounds()?;
-        let (Some(features), Some(target)) = (K::features(features), K::target(target)) else {
-            return Err(sf_status::SF_TYPE);
-        };
-        Ok(self.kept_mut().push(features, target)?)
+    fn check_samples_may_change(&self) -> Result<(), sf_status> {
+        match self.session().phase() {
+            Phase::Training => Err(sf_status::SF_PHASE),
+            _ => Ok(()),
+        }
     }
 
-    fn add_stored(&mut self, samples: &Stored<'_>) -> Result<(), sf_status> {
-        self.between_rounds()?;
-        // Raw ones, of which the firmware computes features.
-        if !samples.recipe().is_empty() {
-            return Err(sf_status::SF_RECIPE);
-        }
-        // Of no kind, if the device has its own data.
-        if samples.is_empty() {
-            return Ok(());
-        }
-        let samples = samples.in_place::<K::Target>()?;
-        let scale = self.scale;
-        for index in 0..samples.len() {
-            let (features, target) = (samples.features(index), samples.target(index));
-            self.kept_mut().push_numbers(features, scale, target)?;
-        }
-        Ok(())
+    fn add_sample(&mut self, target: Target, fill: Fill<'_>) -> Result<(), sf_status> {
+        let (target, scale) = (K::target(target).ok_or(sf_status::SF_TYPE)?, self.scale);
+        let fill = |row: &mut [K::Feature]| fill(K::Feature::as_row(row), scale);
+        self.samples_mut().push_with(target, fill)
     }
 
-    fn forget_samples(&mut self) -> Result<(), sf_status> {
-        self.between_rounds()?;
-        self.kept_mut().clear();
-        Ok(())
+    fn forget_samples(&mut self) {
+        self.samples_mut().clear();
     }
 
-    fn samples(&self) -> [usize; 3] {
-        let samples = self.kept();
-        [
-            samples.len(),
-            samples.constant_features(),
-            samples.saturated_features(),
-        ]
+    fn kept(&self) -> (Features<'_>, usize) {
+        let samples = self.samples();
+        (K::Feature::typed(samples.kept()), samples.feature_count())
     }
 
     fn model_round(&self) -> Option<u32> {
@@ -315,16 +307,16 @@ impl<K: Kind> Client for Device<K> {
         self.session().model().map(|model| model.parameters())
     }
 
-    fn scores(&self, features: Features<'_>, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.current()?.scores(features, scores)
+    fn predict(&self, features: Features<'_>, scores: Scores<'_>) -> Result<u16, sf_status> {
+        self.current()?.predict(features, scores)
     }
 
-    fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status> {
-        self.current()?.class(scores)
-    }
-
-    fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.current()?.probabilities(scores)
+    fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status> {
+        let (_, _) = (
+            self.current()?,
+            K::scores(scores).ok_or(sf_status::SF_TYPE)?,
+        );
+        Ok(K::LINK)
     }
 }
 

@@ -9,7 +9,9 @@ use crate::format::{Feature, FeatureScale, round_feature};
 mod buffer;
 mod error;
 
-pub use buffer::{Reading, SampleBuffer, SampleRows, SampleTarget};
+pub use buffer::{
+    Reading, SampleBuffer, SampleRows, SampleTarget, constant_features, saturated_features,
+};
 pub use error::SampleError;
 pub(crate) use error::{check_features, has_count, is_finite};
 

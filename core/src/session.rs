@@ -23,6 +23,8 @@
 //! [`Session::resume`] and [`Session::release`]. With the feature `sleep` it declines rounds that
 //! take longer than it stays awake: `Session::set_awake`.
 
+use core::mem::MaybeUninit;
+
 use crate::{
     identity::Identity,
     ledger::Ledger,
@@ -165,16 +167,74 @@ where
         nonces: R,
         store: K,
     ) -> Result<Self, SessionError> {
-        device::check(&model, &memory)?;
-        if !policy.suits_build() {
-            return Err(SessionError::Build);
-        }
-        // From the provisioned root: helpers know nothing of ledgers.
-        let masks =
-            DeviceMasks::new(&mut identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
-        let recognised = identity.root.recognise(ledger.chain());
-        recognised.map_err(|_| SessionError::Element)?;
-        identity.root.bind(ledger.nonce());
+        let masks = device::prepare(&mut identity, &policy, &model, &memory, &ledger)?;
+        Ok(Self::assembled(
+            identity, masks, policy, model, memory, ledger, nonces, store,
+        ))
+    }
+
+    /// Creates a session as [`Session::with_store`] does, in its place. This takes less stack if
+    /// sizes are known only at run time.
+    ///
+    /// # Errors
+    /// As [`Session::new`].
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the place, and those of `with_store`"
+    )]
+    #[inline(always)]
+    pub fn in_place<'p>(
+        place: &'p mut MaybeUninit<Self>,
+        mut identity: Identity<V>,
+        policy: Policy,
+        model: M,
+        memory: Memory<'a>,
+        ledger: Ledger<F>,
+        nonces: R,
+        store: K,
+    ) -> Result<&'p mut Self, SessionError> {
+        let masks = device::prepare(&mut identity, &policy, &model, &memory, &ledger)?;
+        Ok(Self::put(
+            place, identity, masks, policy, model, memory, ledger, nonces, store,
+        ))
+    }
+
+    /// Puts a session in its place. A function, so that its parts are not on the stack while their
+    /// keys are derived.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the place, and the parts of a session"
+    )]
+    #[inline(never)]
+    fn put<'p>(
+        place: &'p mut MaybeUninit<Self>,
+        identity: Identity<V>,
+        masks: DeviceMasks,
+        policy: Policy,
+        model: M,
+        memory: Memory<'a>,
+        ledger: Ledger<F>,
+        nonces: R,
+        store: K,
+    ) -> &'p mut Self {
+        place.write(Self::assembled(
+            identity, masks, policy, model, memory, ledger, nonces, store,
+        ))
+    }
+
+    /// Returns a session that has sent nothing.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a session")]
+    #[inline(always)]
+    fn assembled(
+        identity: Identity<V>,
+        masks: DeviceMasks,
+        policy: Policy,
+        model: M,
+        memory: Memory<'a>,
+        ledger: Ledger<F>,
+        nonces: R,
+        store: K,
+    ) -> Self {
         let conversation = Conversation {
             device: Device {
                 identity,
@@ -207,10 +267,10 @@ where
             #[cfg(feature = "reports")]
             experiment: None,
         };
-        Ok(Self {
+        Self {
             line: Line::new(),
             conversation,
-        })
+        }
     }
 
     /// Returns the store of the personal model.
@@ -293,6 +353,11 @@ where
     /// Returns the device's ledger.
     pub const fn ledger(&self) -> &Ledger<F> {
         &self.conversation.device.ledger
+    }
+
+    /// Returns the rules by which the device takes part.
+    pub const fn policy(&self) -> &Policy {
+        &self.conversation.device.policy
     }
 
     /// Returns the ledger, as at a restart.

@@ -5,7 +5,7 @@ use smolfed_core::{
     Progress,
     delivery::{Accepted, DeliveryError, ModelSlots, Receiver, slots::flash_bytes},
     predict::CurrentModel,
-    provision::{Recipient, Stored},
+    provision::Recipient,
     recipe::Recipe,
     session::{LastRound, Phase, Trainable},
     wire::refusal::Refusals,
@@ -13,7 +13,7 @@ use smolfed_core::{
 
 use super::{pages::Pages, sf_infer};
 use crate::{
-    client::{Client, Features, Models, Scores, Target},
+    client::{Client, Features, Fill, Link, Models, Scores, Target},
     kind::{Current, Kind},
     memory::{Layout, Memory},
     pointer,
@@ -169,20 +169,18 @@ impl<K: Kind> Client for Device<K> {
         self.receiver.set_window(chunks);
     }
 
-    fn add_sample(&mut self, _: Features<'_>, _: Target) -> Result<(), sf_status> {
+    fn check_samples_may_change(&self) -> Result<(), sf_status> {
         Err(sf_status::SF_ROLE)
     }
 
-    fn add_stored(&mut self, _: &Stored<'_>) -> Result<(), sf_status> {
+    fn add_sample(&mut self, _: Target, _: Fill<'_>) -> Result<(), sf_status> {
         Err(sf_status::SF_ROLE)
     }
 
-    fn forget_samples(&mut self) -> Result<(), sf_status> {
-        Err(sf_status::SF_ROLE)
-    }
+    fn forget_samples(&mut self) {}
 
-    fn samples(&self) -> [usize; 3] {
-        [0; 3]
+    fn kept(&self) -> (Features<'_>, usize) {
+        (Features::F32(&[]), 0)
     }
 
     fn model_round(&self) -> Option<u32> {
@@ -193,16 +191,16 @@ impl<K: Kind> Client for Device<K> {
         self.loaded.map(|_| &*self.parameters)
     }
 
-    fn scores(&self, features: Features<'_>, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.current()?.scores(features, scores)
+    fn predict(&self, features: Features<'_>, scores: Scores<'_>) -> Result<u16, sf_status> {
+        self.current()?.predict(features, scores)
     }
 
-    fn class(&self, scores: Scores<'_>) -> Result<u16, sf_status> {
-        self.current()?.class(scores)
-    }
-
-    fn probabilities(&self, scores: Scores<'_>) -> Result<(), sf_status> {
-        self.current()?.probabilities(scores)
+    fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status> {
+        let (_, _) = (
+            self.current()?,
+            K::scores(scores).ok_or(sf_status::SF_TYPE)?,
+        );
+        Ok(K::LINK)
     }
 
     fn models(&mut self) -> Option<&mut dyn Models> {

@@ -176,17 +176,8 @@ impl<X: Reading, T: SampleTarget, const D: usize, const N: usize> SampleBuffer<X
     /// [`SampleError`] for a wrong length, a feature that is not finite, and a target that is not
     /// one of the classes or not finite. The samples are then unchanged.
     pub fn push(&mut self, features: &[X], target: T) -> Result<(), SampleError> {
-        let Self {
-            features: rows,
-            targets,
-            ring,
-        } = self;
-        let sample = Sample {
-            count: features.len(),
-            features: features.iter().copied(),
-            target,
-        };
-        ring.push(rows.as_flattened_mut(), targets, D, sample)
+        let rows = self.features.as_flattened_mut();
+        (self.ring).push(rows, &mut self.targets, D, features, target)
     }
 
     /// Returns the number of features with the same value in all samples, perhaps from a sensor
@@ -262,38 +253,28 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
     /// # Errors
     /// As [`SampleBuffer::push`].
     pub fn push(&mut self, features: &[X], target: T) -> Result<(), SampleError> {
-        self.push_sample(Sample {
-            count: features.len(),
-            features: features.iter().copied(),
-            target,
-        })
+        let (rows, targets) = (&mut *self.features, &mut *self.targets);
+        (self.ring).push(rows, targets, self.feature_count, features, target)
     }
 
-    /// Like [`Self::push`], from numbers, which are rounded to integers.
+    /// Adds a sample whose features `fill` writes to its row, after checking them: it writes only
+    /// finite numbers. An error keeps the samples as they are, so `fill` must not write before one.
     ///
     /// # Errors
-    /// As [`Self::push`].
-    pub fn push_numbers(
+    /// [`SampleError::Target`], and those of `fill`.
+    pub fn push_with<E: From<SampleError>>(
         &mut self,
-        features: &[f32],
-        scale: FeatureScale,
         target: T,
-    ) -> Result<(), SampleError> {
-        if let Some(feature) = features.iter().position(|x| !is_finite(*x)) {
-            return Err(SampleError::NotFinite { feature });
+        fill: impl FnOnce(&mut [X]) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !target.is_target(self.ring.classes) {
+            return Err(SampleError::Target.into());
         }
-        self.push_sample(Sample {
-            count: features.len(),
-            features: features.iter().map(|x| X::of_number(*x, scale)),
-            target,
-        })
-    }
-
-    fn push_sample<I>(&mut self, sample: Sample<I, T>) -> Result<(), SampleError>
-    where
-        I: Iterator<Item = X> + Clone,
-    {
-        (self.ring).push(self.features, self.targets, self.feature_count, sample)
+        if let Some(row) = self.ring.next_row(self.features, self.feature_count) {
+            fill(row)?;
+            self.ring.keep(self.targets, target);
+        }
+        Ok(())
     }
 
     /// Removes all samples, and overwrites their memory with zeros.
@@ -303,21 +284,16 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         self.ring = Ring::new(self.ring.classes);
     }
 
-    /// See [`SampleBuffer::constant_features`]. The result is private: it must not leave the
-    /// device.
+    /// Returns the number of features of a sample.
     #[must_use]
-    pub fn constant_features(&self) -> usize {
-        constant_features(self.kept(), self.feature_count)
+    pub const fn feature_count(&self) -> usize {
+        self.feature_count
     }
 
-    /// See [`SampleBuffer::saturated_features`]. The result is private: it must not leave the
-    /// device.
+    /// Returns the features of all samples, row by row, for [`constant_features`] and
+    /// [`saturated_features`].
     #[must_use]
-    pub fn saturated_features(&self) -> usize {
-        saturated_features(self.kept())
-    }
-
-    fn kept(&self) -> &[X] {
+    pub fn kept(&self) -> &[X] {
         let count = usize::from(self.ring.len) * self.feature_count;
         self.features.get(..count).unwrap_or_default()
     }
@@ -328,14 +304,6 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         let row = self.kept().get(start..).unwrap_or_default();
         row.get(..self.feature_count).unwrap_or_default()
     }
-}
-
-/// A new sample.
-struct Sample<I, T> {
-    /// Number of features.
-    count: usize,
-    features: I,
-    target: T,
 }
 
 /// Stored samples and the position of the next one.
@@ -363,27 +331,41 @@ impl Ring {
         rows: &mut [X],
         targets: &mut [T],
         width: usize,
-        sample: Sample<impl Iterator<Item = X> + Clone, T>,
+        features: &[X],
+        target: T,
     ) -> Result<(), SampleError> {
-        let Sample {
-            features, target, ..
-        } = sample;
-        let (expected, found) = (width, sample.count);
+        let (expected, found) = (width, features.len());
         if found != expected {
             return Err(SampleError::Length { expected, found });
         }
+        let features = features.iter().copied();
         if let Some(feature) = features.clone().position(|x| !x.is_number()) {
             return Err(SampleError::NotFinite { feature });
         }
         if !target.is_target(self.classes) {
             return Err(SampleError::Target);
         }
-        let (next, count) = (usize::from(self.next), targets.len());
-        let row = rows.get_mut(next * width..(next + 1) * width);
-        if let (Some(row), Some(place)) = (row, targets.get_mut(next)) {
+        if let Some(row) = self.next_row(rows, width) {
             for (place, x) in row.iter_mut().zip(features) {
                 *place = x;
             }
+            self.keep(targets, target);
+        }
+        Ok(())
+    }
+
+    /// Returns the row of the next sample.
+    #[inline(always)]
+    fn next_row<'r, X>(&self, rows: &'r mut [X], width: usize) -> Option<&'r mut [X]> {
+        let next = usize::from(self.next);
+        rows.get_mut(next * width..(next + 1) * width)
+    }
+
+    /// Keeps the sample whose features are in the next row.
+    #[inline(always)]
+    fn keep<T>(&mut self, targets: &mut [T], target: T) {
+        let count = targets.len();
+        if let Some(place) = targets.get_mut(usize::from(self.next)) {
             *place = target;
             // The position is below the count, which is at most 65,535.
             let behind = self.next + 1;
@@ -394,12 +376,12 @@ impl Ring {
                 0
             };
         }
-        Ok(())
     }
 }
 
-/// See [`SampleBuffer::constant_features`].
-fn constant_features<X: Reading>(kept: &[X], width: usize) -> usize {
+/// Returns the number of features with the same value in all rows of `width` features. See
+/// [`SampleBuffer::constant_features`]. The result is private: it must not leave the device.
+pub fn constant_features<X: Reading>(kept: &[X], width: usize) -> usize {
     let mut rows = kept.chunks_exact(width.max(1));
     let (Some(first), 1..) = (rows.next(), rows.len()) else {
         return 0;
@@ -408,8 +390,9 @@ fn constant_features<X: Reading>(kept: &[X], width: usize) -> usize {
     first.iter().enumerate().filter(is_constant).count()
 }
 
-/// See [`SampleBuffer::saturated_features`].
-fn saturated_features<X: Reading>(kept: &[X]) -> usize {
+/// Returns the number of features at the limits of their type. See
+/// [`SampleBuffer::saturated_features`]. The result is private: it must not leave the device.
+pub fn saturated_features<X: Reading>(kept: &[X]) -> usize {
     kept.iter().filter(|x| x.is_limit()).count()
 }
 
@@ -568,8 +551,7 @@ mod tests {
                 assert_eq!(count, buffer.read_integers::<i8>(index, scale, &mut b));
                 assert_eq!(a, b);
             }
-            assert_eq!(rows.constant_features(), buffer.constant_features());
-            assert_eq!(rows.saturated_features(), buffer.saturated_features());
+            assert_eq!(rows.kept(), buffer.kept());
         }
         assert_eq!(format!("{rows:?}"), "SampleRows(3 x 2, at most 3)");
         rows.clear();

@@ -102,6 +102,27 @@ pub(super) struct Device<'a, M: Trainable, F, K, V> {
     pub(super) questions: QuestionPolicy,
 }
 
+/// Checks the parts of a device, and returns its masks. Binds its streams to its ledger.
+#[inline(always)]
+pub(super) fn prepare<M: Trainable, F, V: Secrets>(
+    identity: &mut Identity<V>,
+    policy: &Policy,
+    model: &M,
+    memory: &Memory<'_>,
+    ledger: &Ledger<F>,
+) -> Result<DeviceMasks, SessionError> {
+    check(model, memory)?;
+    if !policy.suits_build() {
+        return Err(SessionError::Build);
+    }
+    // From the provisioned root: helpers know nothing of ledgers.
+    let masks = DeviceMasks::new(identity, ledger.nonce()).map_err(|_| SessionError::Element)?;
+    let recognised = identity.root.recognise(ledger.chain());
+    recognised.map_err(|_| SessionError::Element)?;
+    identity.root.bind(ledger.nonce());
+    Ok(masks)
+}
+
 /// Checks that the protocol can carry `model`, and that `memory` fits it.
 #[inline(always)]
 pub(super) fn check<M: Trainable>(model: &M, memory: &Memory<'_>) -> Result<(), SessionError> {
