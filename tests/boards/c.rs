@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSymbol};
 
-use super::rounds::emulator;
+use super::rounds::{copied, emulator};
 use super::{Board, named};
 use crate::fleet::device::Device;
 use crate::fleet::{assert_is_the_simulation, part_of, wait};
@@ -17,6 +17,9 @@ const BOARDS: [(&str, &str); 3] = [
     ("microbit", "arm-none-eabi-gcc"),
     ("riscv-virt", "riscv64-unknown-elf-gcc"),
 ];
+
+/// The board whose RAM is measured.
+const MEASURED: &str = BOARDS[0].0;
 
 /// Skips a test, or fails in CI.
 fn skipped<T>(why: &str) -> Option<T> {
@@ -224,15 +227,26 @@ fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
     let Some(()) = experiment(&place, 12) else {
         return;
     };
-    let programs = BOARDS.map(|(board, _)| compile(&place, board, |_| ()));
+    let programs = BOARDS.map(|(board, _)| {
+        compile(&place, board, |examples| {
+            if board == MEASURED {
+                tell_memory(examples);
+            }
+        })
+    });
     for program in programs.iter().flatten() {
         assert_is_bare(program);
     }
     let call = "provision motion.toml --devices 0..3 --out fleet --seed 7";
     place.smolfed(call).success();
-    let boards = BOARDS.iter().zip(programs).enumerate();
+    let boards = BOARDS.iter().zip(&programs).enumerate();
     let started = boards.map(|(number, ((board, _), program))| {
-        Some(Running::start(&place, number, named(board), &program?))
+        Some(Running::start(
+            &place,
+            number,
+            named(board),
+            program.as_ref()?,
+        ))
     });
     let Some(running) = started.collect::<Option<Vec<Running>>>() else {
         return;
@@ -255,6 +269,67 @@ fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
         wait_until(|| board.printed().contains("model of round "));
         assert!(!board.printed().contains("panic"), "{}", board.printed());
     }
+    let (board, program) = (&running[0], programs[0].as_deref().unwrap());
+    let bytes = ram_of_the_library(board, program, &place.path("fleet/device-0.ledger"));
+    let rust = ram_of_the_client_in_rust();
+    assert!(bytes <= rust + 128, "{bytes} bytes, {rust} in Rust");
+}
+
+/// Lets the example print the memory of its device, and the address of its stack.
+fn tell_memory(examples: &Path) {
+    const OPEN: &str = "    stop_unless(sf_open(";
+    const TELL: &str = r#"
+    uint32_t stack;
+    __asm__ volatile("mov %0, sp" : "=r"(stack));
+    port_print("memory ");
+    print_number((uint32_t)sf_memory_bytes(&config));
+    port_print("\nstack ");
+    print_number(stack);
+    port_print("\n");
+"#;
+    let path = examples.join("device.c");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text.matches(OPEN).count(), 1);
+    std::fs::write(path, text.replace(OPEN, &format!("{TELL}{OPEN}"))).unwrap();
+}
+
+/// Returns the bytes of RAM that the library has used: the memory of the device, besides model
+/// vectors, scratch and samples, and the stack below the frame that has called `sf_open`, down to
+/// the first nonzero byte above the variables.
+fn ram_of_the_library(board: &Running, program: &Path, ledger: &Path) -> usize {
+    let printed = board.printed();
+    let told = |name: &str| -> usize {
+        let line = printed.lines().find_map(|line| line.strip_prefix(name));
+        line.expect(name).parse().expect("a number")
+    };
+    let file = std::fs::read(program).unwrap();
+    let file = object::File::parse(&*file).unwrap();
+    let variables = file
+        .symbol_by_name("bss_end")
+        .expect("the variables")
+        .address();
+    let below = told("stack ") - variables as usize;
+    let bytes = copied(u32::try_from(variables).unwrap(), below, ledger);
+    let stack = below - bytes.iter().take_while(|byte| **byte == 0).count();
+    let (features, classes, samples) = (18, 4, 16);
+    let vectors = 3 * classes * (features + 1) + features + classes;
+    let samples = samples * (features + size_of::<u16>() + size_of::<u32>());
+    let memory = told("memory ") - vectors * size_of::<f32>() - samples;
+    println!("a device takes {memory} bytes, and the library {stack} bytes of stack");
+    memory + stack
+}
+
+/// Returns the bytes of RAM that the client in Rust takes on the same board, besides vectors,
+/// scratch and samples.
+fn ram_of_the_client_in_rust() -> usize {
+    let page = include_str!("../../docs/targets.md");
+    let mut rows = page.lines();
+    let row = rows.find(|line| line.starts_with("| `thumbv7em-none-eabihf` |"));
+    let row = row.expect("a row").trim_end_matches(" |");
+    let (_, bytes) = row.rsplit_once("| ").expect("cells");
+    let bytes: usize = bytes.replace(',', "").parse().expect("a number of bytes");
+    // Its scratch is the score of each of ten classes.
+    bytes - 10 * size_of::<f32>()
 }
 
 /// Publishes, splits and rolls back, and resets the board. `c/tests/delivery.rs` compares the bits

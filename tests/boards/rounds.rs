@@ -127,7 +127,7 @@ pub(crate) fn memory(board: &Board, ledger: &Path) -> Vec<u8> {
 }
 
 /// Copies a piece of memory of the board with this ledger, using QEMU's monitor.
-fn copied(start: u32, length: usize, ledger: &Path) -> Vec<u8> {
+pub(crate) fn copied(start: u32, length: usize, ledger: &Path) -> Vec<u8> {
     let copy = ledger.with_extension("copy");
     let _ = std::fs::remove_file(&copy);
     let mut monitor = UnixStream::connect(monitor(ledger)).unwrap();

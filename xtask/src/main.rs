@@ -17,6 +17,7 @@
 //! cargo xtask load [--devices N]     `smolfed serve` under the load of many devices; with further
 //!                                    options under faults and attacks
 //! cargo xtask c-library [TARGET]...  the library for C, an archive for each target
+//! cargo xtask c-library --tested     the libraries for C that tests use
 //! cargo xtask deb [OPTIONS]          builds the Debian package, with options of cargo-deb
 //! cargo xtask find WORD...           finds files by the words of their introductions and paths
 //! cargo xtask structure              import cycles, long lines, dead links, missing introductions
@@ -54,7 +55,7 @@ const USAGE: &str = "cargo xtask targets | firmware [TARGET]... | \
                      firmware --tested|--template-all | qemu BOARD [--smolfed PATH] | \
                      bench-target [builds] | cycles BOARD [3] | \
                      backbone train|check | backbone data FOLDER | \
-                     template FOLDER [NAME=VALUE]... | c-library [TARGET]... | \
+                     template FOLDER [NAME=VALUE]... | c-library --tested|[TARGET]... | \
                      load [--devices N] | deb [OPTIONS] | find WORD... | structure | mutants [K/N]";
 
 /// Exit code if the toolchain for a target is missing. `./test` then installs it and retries.
@@ -81,6 +82,7 @@ fn main() -> ExitCode {
         ["qemu", name, "--smolfed", path] => {
             Board::named(name).and_then(|board| qemu::run(&board, Some(Path::new(path))))
         }
+        ["c-library", "--tested"] => c_library::run_tested(),
         ["c-library", targets @ ..] => c_library::run(targets),
         ["bench-target"] => bench_target::run(),
         ["bench-target", "builds"] => bench_target::builds(),

@@ -9,6 +9,8 @@ SMOLFED_MACHINE := @MACHINE@
 SMOLFED_CPPFLAGS := -I$(SMOLFED_ROOT)/include
 SMOLFED_LDFLAGS := -Wl,--gc-sections
 SMOLFED_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed.a @FLAGS@
+# For central trust only.
+SMOLFED_CENTRAL_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_central.a @FLAGS@
 # For devices that also answer questions.
 SMOLFED_QUESTIONS_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_questions.a @FLAGS@
 # For devices that only infer.

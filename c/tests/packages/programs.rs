@@ -265,11 +265,25 @@ fn packages_for_frameworks_have_the_libraries_of_the_targets() {
     packages_have_libraries();
 }
 
+/// Returns the bytes of code and constants that the library adds to a client.
+fn bytes_in(sizes: &str, client: &str) -> usize {
+    let row = sizes.lines().find_map(|line| {
+        let (name, numbers) = line.split_at_checked(16)?;
+        (name.trim_end() == client).then_some(numbers)
+    });
+    let text = row.and_then(|row| row.split_whitespace().next());
+    text.expect(client).parse().expect("a number of bytes")
+}
+
 fn archives_have_sizes() -> Option<()> {
     for target in BOARDS.map(|(target, ..)| target) {
         let folder = archive(target)?;
         let sizes = std::fs::read_to_string(folder.join("SIZES")).expect("sizes");
         assert!(sizes.contains(target), "{sizes}");
+        if target == "thumbv7em-none-eabihf" {
+            assert!(bytes_in(&sizes, "int8_t") <= 29 << 10, "{sizes}");
+            assert!(bytes_in(&sizes, "int8_t, central") <= 23 << 10, "{sizes}");
+        }
         for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "smolfed.mk"] {
             assert!(folder.join(name).exists(), "{target}: {name}");
         }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::library::{Library, OTHERS};
+use super::library::Library;
 use super::machine::Machine;
 use crate::toolchain::{root, target_dir};
 
@@ -45,11 +45,11 @@ pub const NOTICES: &str = "THIRD-PARTY";
 /// Header of the file SIZES.
 pub const SIZES: &str = "\
 Bytes that the library adds to a program: a client that opens a device, adds samples, passes
-bytes, trains and predicts, compiled with -Os and linked with --gc-sections. A client that answers
-questions is the same program. A client that only infers opens a device, passes bytes and predicts.
-Their libraries, libsmolfed_questions.a and libsmolfed_delivery.a, are in the archives for single
-targets. The memory of the device is extra: sf_memory_bytes, sf_infer_bytes. The text contains code
-and constants.
+bytes, trains and predicts, compiled with -Os and linked with --gc-sections. A client for central
+trust only and a client that answers questions are the same program. A client that only infers opens
+a device, passes bytes and predicts. Their libraries, libsmolfed_central.a, libsmolfed_questions.a
+and libsmolfed_delivery.a, are in the archives for single targets. The memory of the device is
+extra: sf_memory_bytes, sf_infer_bytes. The text contains code and constants.
 
 ";
 
@@ -64,8 +64,8 @@ pub fn of_target(library: &Library, notices: &str) -> Result<PathBuf, Box<dyn Er
         content.copy(&root().join(from), to)?;
     }
     content.copy(&library.path, "lib/libsmolfed.a")?;
-    for ((name, _), path) in OTHERS.iter().zip(&library.others) {
-        content.copy(path, &format!("lib/{name}"))?;
+    for (variant, path) in &library.variants {
+        content.copy(path, &format!("lib/{}", variant.file))?;
     }
     content.write("SIZES", &format!("{SIZES}{}", library.sizes))?;
     content.write(NOTICES, notices)?;

@@ -7,52 +7,55 @@ use std::{fs, io};
 
 use super::machine::Machine;
 use super::sizes;
+use super::variant::{Platform, VARIANTS, Variant};
 use crate::toolchain::{cargo, root, target_dir};
 
 /// The profile of the library, and its folder in `target/`.
 const PROFILE: &str = "firmware";
 
-/// Further libraries of a target: a file, and a feature besides the default ones.
-pub const OTHERS: [(&str, &str); 2] = [
-    ("libsmolfed_delivery.a", "delivery"),
-    ("libsmolfed_questions.a", "questions"),
-];
-
 /// A built library.
 pub struct Library {
     pub target: String,
     pub path: PathBuf,
-    /// The libraries of [`OTHERS`], in the same order.
-    pub others: Vec<PathBuf>,
+    /// The built variants with their paths.
+    pub variants: Vec<(&'static Variant, PathBuf)>,
     /// Report of their sizes.
     pub sizes: String,
 }
 
 impl Library {
-    /// Builds the libraries of a target, and measures them.
+    /// Builds the libraries of a platform, and measures them.
     ///
     /// # Errors
     /// A missing toolchain, or a library that does not compile or link.
-    pub fn build(target: &str, is_host: bool) -> Result<Self, Box<dyn Error>> {
-        let others = OTHERS.map(|(name, feature)| compile(target, is_host, name, Some(feature)));
-        let others = others.into_iter().collect::<Result<Vec<_>, _>>()?;
-        let path = compile(target, is_host, "libsmolfed.a", None)?;
+    pub fn build(platform: &Platform<'_>) -> Result<Self, Box<dyn Error>> {
+        let target = platform.target;
+        let variants = VARIANTS.iter().filter(|variant| platform.has(variant));
+        let variants = variants.map(|variant| {
+            let features: &[&str] = match &variant.feature {
+                None => &["--no-default-features"],
+                Some(feature) => &["--features", feature],
+            };
+            Ok((variant, compile(platform, variant.file, features)?))
+        });
+        let variants = variants.collect::<Result<Vec<_>, Box<dyn Error>>>()?;
+        let path = compile(platform, "libsmolfed.a", &[])?;
         Ok(Self {
             target: target.to_owned(),
-            sizes: sizes::report(target, &path, &others)?,
+            sizes: sizes::report(target, &path, &variants)?,
             path,
-            others,
+            variants,
         })
     }
 }
 
-/// Compiles a library, possibly with a feature besides the default ones, and returns its path.
+/// Compiles a library with features, and returns its path.
 fn compile(
-    target: &str,
-    is_host: bool,
+    platform: &Platform<'_>,
     name: &str,
-    feature: Option<&str>,
+    features: &[&str],
 ) -> Result<PathBuf, Box<dyn Error>> {
+    let target = platform.target;
     let mut command = cargo(target, "rustc")?;
     command
         .current_dir(root())
@@ -62,10 +65,11 @@ fn compile(
         .arg("--target-dir")
         .arg(target_dir().join("bare-metal").join(target))
         // Host flags do not apply to a board.
-        .env_remove("RUSTFLAGS");
-    let bare_metal = (!is_host).then_some("bare-metal");
-    let features: Vec<&str> = feature.into_iter().chain(bare_metal).collect();
-    command.args(["--features", &features.join(",")]);
+        .env_remove("RUSTFLAGS")
+        .args(features);
+    if !platform.is_host {
+        command.args(["--features", "bare-metal"]);
+    }
     if !command.status()?.success() {
         return Err(format!("the library for {target} was not built").into());
     }

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::library::OTHERS;
+use super::variant::VARIANTS;
 use crate::toolchain::{plain_cargo, root};
 
 const HEADER: &str = "\
@@ -23,7 +23,8 @@ https://github.com/rust-lang/rust).
 /// # Errors
 /// Cargo fails, or a file cannot be read.
 pub fn third_party() -> Result<String, Box<dyn Error>> {
-    let features = OTHERS.map(|(_, feature)| feature).join(",");
+    let features = VARIANTS.iter().filter_map(|variant| variant.feature);
+    let features = features.collect::<Vec<_>>().join(",");
     let tree = output(plain_cargo().args([
         "tree",
         "--locked",

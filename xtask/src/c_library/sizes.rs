@@ -7,13 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::machine::Machine;
+use super::variant::Variant;
 use crate::elf::Sizes;
 use crate::toolchain::root;
 
 /// The clients, each with its name, the file of its library if it is not the main one, and flags.
-const CLIENTS: [(&str, Option<&str>, &[&str]); 6] = [
+const CLIENTS: [(&str, Option<&str>, &[&str]); 8] = [
     ("int8_t", None, &[]),
     ("float", None, &["-DFLOAT"]),
+    ("int8_t, central", Some("libsmolfed_central.a"), &[]),
+    ("float, central", Some("libsmolfed_central.a"), &["-DFLOAT"]),
     ("int8_t, answers", Some("libsmolfed_questions.a"), &[]),
     (
         "float, answers",
@@ -32,11 +35,15 @@ const CLIENTS: [(&str, Option<&str>, &[&str]); 6] = [
     ),
 ];
 
-/// Reports the sizes of the libraries, or why they were not measured.
+/// Reports the sizes of a library and its variants, or why they were not measured.
 ///
 /// # Errors
 /// A client does not compile or link.
-pub fn report(target: &str, library: &Path, others: &[PathBuf]) -> Result<String, Box<dyn Error>> {
+pub fn report(
+    target: &str,
+    library: &Path,
+    variants: &[(&Variant, PathBuf)],
+) -> Result<String, Box<dyn Error>> {
     let Some(machine) = Machine::of(target) else {
         return Ok(format!(
             "{target}: not measured here, no compiler is known\n"
@@ -62,8 +69,13 @@ pub fn report(target: &str, library: &Path, others: &[PathBuf]) -> Result<String
         "bss"
     );
     for (features, file, flags) in CLIENTS {
-        let other = file.and_then(|file| others.iter().find(|path| path.ends_with(file)));
-        let sizes = measure(&machine, other.map_or(library, PathBuf::as_path), flags)?;
+        let variant = |file: &str| variants.iter().find(|(variant, _)| variant.file == file);
+        let library = match file.map(variant) {
+            None => library,
+            Some(Some((_, path))) => path,
+            Some(None) => continue,
+        };
+        let sizes = measure(&machine, library, flags)?;
         let code = sizes.text + sizes.rodata;
         let (data, bss) = (sizes.data, sizes.bss);
         writeln!(text, "{features:<16}{code:>8}{data:>8}{bss:>8}")?;
