@@ -142,7 +142,9 @@ pub(crate) unsafe fn place(
     });
     // Last, for an interrupt that asks where the device stands.
     device.mark.store(OPEN, Ordering::Release);
-    Ok(device)
+    // Not from the reference to the device, which ends when `sf_close` fills the memory with zeros:
+    // a later call reads the mark.
+    Ok(start.cast().as_ptr())
 }
 
 /// Closes a device. Its memory is filled with zeros and belongs to the caller again. The ledger
