@@ -11,16 +11,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A function of `sf_flash` returns this if the operation has begun and is not done. It differs
+// from the errors of drivers.
+#define SF_FLASH_PENDING 1346784339
+
 // The offset of the first key in a provisioning record. After `sf_open` the ledger has the key,
 // and firmware overwrites it with zeros, without an erase.
 #define SF_FIRST_KEY_AT 8
 
 // Bytes of the first key.
 #define SF_FIRST_KEY_BYTES 40
-
-// A function of `sf_flash` returns this if the operation has begun and is not done. It differs
-// from the errors of drivers.
-#define SF_FLASH_PENDING 1346784339
 
 // A secret of a device in its secure element.
 enum sf_slot
@@ -339,6 +339,21 @@ typedef struct sf_sample_counts {
   // Integers at the ends of their type, in all samples. Perhaps there are too many places.
   size_t saturated;
 } sf_sample_counts;
+
+// How long a device stays awake, and how fast it is. It needs a library with the feature `sleep`.
+typedef struct sf_wake {
+  // Milliseconds from now on.
+  uint32_t awake_ms;
+  // The most milliseconds from a request to its answer.
+  uint32_t round_trip_ms;
+  // The least bytes per second over the line, in one direction. At least 1.
+  uint32_t bytes_per_second;
+  // The least samples per second in training. At least 1.
+  uint32_t samples_per_second;
+  // Whether an update outlives the sleep, by `sf_hold` or in RAM that keeps its content. Then
+  // only the model must arrive before the device sleeps.
+  bool resumes;
+} sf_wake;
 
 #ifdef __cplusplus
 extern "C" {
@@ -841,6 +856,60 @@ sf_status sf_count_samples(struct sf_device *device, struct sf_sample_counts *co
 // # Safety
 // Preconditions: as `sf_phase_of`.
 sf_status sf_forget_samples(struct sf_device *device);
+
+// Sets how long the device stays awake from now on. Until the next call it declines rounds that
+// may take longer, and its ledger does not count them. Call it before `sf_receive`, with the time
+// left. Without a call, no round takes too long. A waiting update is sent whatever time is left.
+//
+// Interrupts: no. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `wake` is null or points to the times.
+sf_status sf_set_awake(struct sf_device *device, const struct sf_wake *wake);
+
+// Tells the pages of flash that hold an update.
+//
+// Interrupts: yes. Longest time: constant.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `pages` is null or has room for the answer.
+sf_status sf_held_pages(struct sf_device *device, uint32_t page_bytes, uint32_t *pages);
+
+// Writes the update that waits to be sent, unless the flash has it already or it has masks. Call
+// it in the phase `SF_SENDING`, before the RAM is lost. **Under central trust, the flash then has
+// a private update without noise** until `sf_release` erases it.
+//
+// It waits for asynchronous flash. After a power cut the flash has the whole update or none.
+//
+// Interrupts: no. Longest time: that of the flash, for two erases and the writes.
+//
+// # Safety
+// Preconditions: as `sf_phase_of`. `flash` is null or points to the functions of a flash with as
+// many pages as `sf_held_pages` says or more, which has no other use. The bytes of a page are a
+// multiple of 64. `held` is null or has room for the answer.
+sf_status sf_hold(struct sf_device *device, const struct sf_flash *flash, bool *held);
+
+// Reads the held update, after `sf_open` and before anything is sent. The device sends the same
+// integers, in the same participation, when the coordinator invites it to that round again. It
+// skips updates of another ledger, another model or an earlier round, and damaged ones.
+//
+// It waits for asynchronous flash.
+//
+// Interrupts: no. Longest time: that of the flash, for reading the update twice.
+//
+// # Safety
+// Preconditions: as `sf_hold`. `resumed` is null or has room for the answer.
+sf_status sf_resume(struct sf_device *device, const struct sf_flash *flash, bool *resumed);
+
+// Erases the held update once nobody waits for it: the coordinator has it or has given it up, or
+// another round has begun. Call it at each wake, after messages. It does nothing before the device
+// has sent anything. It waits for asynchronous flash.
+//
+// Interrupts: no. Longest time: that of the flash, for two erases.
+//
+// # Safety
+// Preconditions: as `sf_hold`. `erased` is null or has room for the answer.
+sf_status sf_release(struct sf_device *device, const struct sf_flash *flash, bool *erased);
 
 // Returns a status in words, as a constant text. An unknown number has a text as well.
 //

@@ -11,6 +11,14 @@ use smolfed_core::{
 };
 
 use crate::status::sf_status;
+#[cfg(feature = "sleep")]
+use {
+    crate::pages::Pages,
+    smolfed_core::{
+        personal::store::{StoreError, flash::FlashStore},
+        session::Wake,
+    },
+};
 
 /// Features of a sample, as the caller has them.
 #[derive(Clone, Copy)]
@@ -165,11 +173,28 @@ pub(crate) trait Client {
     /// The link function of the model, for scores of its type.
     fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status>;
 
+    /// The sleep of a device that trains.
+    #[cfg(feature = "sleep")]
+    fn sleeper(&mut self) -> Option<&mut dyn Sleeper> {
+        None
+    }
+
     /// The signed models of a device that only infers.
     #[cfg(feature = "delivery")]
     fn models(&mut self) -> Option<&mut dyn Models> {
         None
     }
+}
+
+/// A device that sleeps, of any kind.
+#[cfg(feature = "sleep")]
+pub(crate) trait Sleeper {
+    fn set_awake(&mut self, wake: Wake);
+    /// The most entries of an update.
+    fn entries(&self) -> usize;
+    fn hold(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError>;
+    fn resume(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError>;
+    fn release(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError>;
 }
 
 /// Signed models, of any kind.

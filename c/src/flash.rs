@@ -9,9 +9,9 @@ use embedded_storage_async::nor_flash::{NorFlash, ReadNorFlash};
 
 use smolfed_core::ledger::SLOT_BYTES;
 
-use crate::config::sf_flash;
+use crate::callbacks::sf_flash;
 #[cfg(feature = "requested")]
-use {crate::config::SF_FLASH_PENDING, core::task::Poll};
+use {crate::callbacks::SF_FLASH_PENDING, core::task::Poll};
 
 /// Bytes that are erased together, as the ledger sees it: one of its two slots, at the beginning of
 /// a page. Where pages are smaller, a slot has several.

@@ -4,8 +4,9 @@
 use smolfed_core::delivery::PublisherKey;
 
 use crate::{
+    callbacks::{sf_flash, sf_random},
     client::{Client, Models},
-    config::{Sizes, sf_flash, sf_random},
+    config::Sizes,
     device::{answer, place, sf_device, with},
     memory::{Layout, Memory},
     pointer,
@@ -14,7 +15,6 @@ use crate::{
 };
 
 mod kinds;
-mod pages;
 mod receiver;
 
 pub use kinds::*;

@@ -24,6 +24,7 @@ extern crate std;
 
 use smolfed_memory as _;
 
+mod callbacks;
 mod client;
 mod config;
 mod device;
@@ -35,6 +36,8 @@ mod kind;
 mod kinds;
 mod line;
 mod memory;
+#[cfg(any(feature = "delivery", feature = "sleep"))]
+mod pages;
 #[cfg(feature = "bare-metal")]
 mod panic;
 mod piece;
@@ -47,13 +50,13 @@ mod round;
 mod samples;
 mod secrets;
 mod session;
+#[cfg(feature = "sleep")]
+mod sleep;
 mod status;
 mod window;
 
-pub use config::{
-    SF_FIRST_KEY_AT, SF_FIRST_KEY_BYTES, SF_FLASH_PENDING, sf_config, sf_element, sf_flash,
-    sf_kind, sf_random, sf_slot,
-};
+pub use callbacks::*;
+pub use config::{SF_FIRST_KEY_AT, SF_FIRST_KEY_BYTES, sf_config, sf_kind};
 pub use device::*;
 pub use image::*;
 #[cfg(feature = "delivery")]
@@ -65,5 +68,7 @@ pub use recipe::{sf_range, sf_recipe, sf_scale};
 pub use record::*;
 pub use round::*;
 pub use samples::*;
+#[cfg(feature = "sleep")]
+pub use sleep::*;
 pub use status::{sf_status, sf_strerror};
 pub use window::*;

@@ -4,7 +4,7 @@ use core::convert::Infallible;
 
 use rand_core::TryRng;
 
-use crate::config::sf_random;
+use crate::callbacks::sf_random;
 
 /// The generator of the hardware.
 pub(crate) struct Random(pub(crate) sf_random);

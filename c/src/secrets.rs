@@ -12,7 +12,7 @@ mod in_record {
         stream::Root,
     };
 
-    use crate::config::sf_element;
+    use crate::callbacks::sf_element;
 
     /// The root of the streams.
     pub(crate) type Secrets = Root;
@@ -35,7 +35,7 @@ mod in_element {
         provision::{ProvisionError, Record},
     };
 
-    use crate::config::{sf_element, sf_slot};
+    use crate::callbacks::{sf_element, sf_slot};
 
     /// The secrets of the firmware's element.
     pub(crate) type Secrets = Element<Chip>;

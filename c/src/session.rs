@@ -18,8 +18,9 @@ use smolfed_core::{
 };
 
 use crate::{
+    callbacks::sf_flash,
     client::{Client, Feature, Features, Fill, Link, Scores, Target},
-    config::{sf_config, sf_flash},
+    config::sf_config,
     flash::Flash,
     kind::{Current, Kind, SamplesOf, SessionOf},
     memory::{Layout, Memory},
@@ -29,6 +30,14 @@ use crate::{
     secrets::{self, Secrets},
     status::sf_status,
 };
+#[cfg(feature = "sleep")]
+use {
+    crate::{client::Sleeper, pages::Pages},
+    smolfed_core::{
+        personal::store::{StoreError, flash::FlashStore},
+        session::Wake,
+    },
+};
 
 /// A device of a kind. The fields that a pending piece uses are behind pointers.
 struct Device<K: Kind> {
@@ -37,6 +46,9 @@ struct Device<K: Kind> {
     piece: Piece<K>,
     /// Of the features.
     scale: FeatureScale,
+    /// Of an update, at most.
+    #[cfg(feature = "sleep")]
+    entries: usize,
 }
 
 /// The memory of a device of a kind.
@@ -112,6 +124,8 @@ fn place<K: Kind>(
         samples: NonNull::from(samples_place.write(samples)),
         piece,
         scale,
+        #[cfg(feature = "sleep")]
+        entries: parameters,
     }))
 }
 
@@ -311,12 +325,40 @@ impl<K: Kind> Client for Device<K> {
         self.current()?.predict(features, scores)
     }
 
+    #[cfg(feature = "sleep")]
+    fn sleeper(&mut self) -> Option<&mut dyn Sleeper> {
+        Some(self)
+    }
+
     fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status> {
         let (_, _) = (
             self.current()?,
             K::scores(scores).ok_or(sf_status::SF_TYPE)?,
         );
         Ok(K::LINK)
+    }
+}
+
+#[cfg(feature = "sleep")]
+impl<K: Kind> Sleeper for Device<K> {
+    fn set_awake(&mut self, wake: Wake) {
+        self.session_mut().set_awake(wake);
+    }
+
+    fn entries(&self) -> usize {
+        self.entries
+    }
+
+    fn hold(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError> {
+        self.session().hold(store)
+    }
+
+    fn resume(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError> {
+        Ok(self.session_mut().resume(store)?.is_some())
+    }
+
+    fn release(&mut self, store: &mut FlashStore<Pages>) -> Result<bool, StoreError> {
+        self.session().release(store)
     }
 }
 

@@ -16,7 +16,7 @@ mkdir -p "$folder/transcripts"
 SMOLFED_TRANSCRIPTS=$folder/transcripts \
   cargo test --quiet --locked -p smolfed-c --features delivery --test rounds --test delivery every_kind
 
-RUSTFLAGS=-Zsanitizer=address cargo +nightly rustc --locked -p smolfed-c --features delivery --lib \
+RUSTFLAGS=-Zsanitizer=address cargo +nightly rustc --locked -p smolfed-c --features delivery,sleep --lib \
   --crate-type staticlib --profile firmware -Zbuild-std=std,panic_abort --target "$target" --target-dir "$folder"
 # Undefined behaviour ends the program, as a bad access does.
 ${CC:-gcc} -std=c11 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all \
@@ -30,5 +30,6 @@ if [ "${1-}" != --no-miri ]; then
     --skip every_kind_takes_part --skip samples_cannot_change
   "${miri[@]}" --features requested --test requested
   "${miri[@]}" --features element --test element
+  "${miri[@]}" --features sleep --test sleep
   "${miri[@]}" --features delivery --test delivery -- --skip a_power_cut
 fi

@@ -141,7 +141,15 @@ static void train(sf_device *device, const model *model) {
 }
 
 // Plays the frames of a coordinator, each in memory of its own.
-static void play(sf_device *device, const model *model, bytes frames) {
+// Holds an update that waits. `flash` has room for it.
+static void hold(sf_device *device, const sf_flash *flash) {
+    uint32_t pages = 0;
+    bool held = false;
+    CHECK(sf_held_pages(device, PAGE, &pages) == SF_OK && pages == flash->pages);
+    CHECK(sf_hold(device, flash, &held) == SF_OK);
+}
+
+static void play(sf_device *device, const model *model, bytes frames, const sf_flash *flash) {
     CHECK(sf_set_window(device, 2) == SF_OK && sf_timeout(device) == SF_OK);
     send(device);
     for (size_t at = 0; at < frames.count;) {
@@ -157,6 +165,7 @@ static void play(sf_device *device, const model *model, bytes frames) {
         free(frame);
         send(device);
         train(device, model);
+        hold(device, flash);
         send(device);
         at += count;
     }
@@ -214,8 +223,21 @@ static void check_answers(sf_device *device, const model *model) {
 static void run(const char *folder, const model *model) {
     bytes record = load(folder, model->name, "record");
     bytes frames = load(folder, model->name, "frames");
-    uint8_t *flash = take(2 * PAGE);
+    uint8_t *flash = take(2 * PAGE), *update = take(2 * PAGE);
     memset(flash, 0xFF, 2 * PAGE);
+    memset(update, 0xFF, 2 * PAGE);
+    const sf_flash held = {.context = update,
+                           .read = flash_read,
+                           .write = flash_write,
+                           .erase = flash_erase,
+                           .page_bytes = PAGE,
+                           .pages = 2};
+    const sf_wake wake = {.awake_ms = 1000000,
+                          .round_trip_ms = 1,
+                          .bytes_per_second = 1000000,
+                          .samples_per_second = 1000000,
+                          .resumes = true};
+    bool done = true;
     const sf_config config = {
         .kind = model->kind,
         .features = FEATURES,
@@ -245,18 +267,22 @@ static void run(const char *folder, const model *model) {
     }
     sf_sample_counts counts;
     CHECK(sf_count_samples(device, &counts) == SF_OK && counts.samples == SAMPLES);
-    play(device, model, frames);
+    CHECK(sf_set_awake(device, &wake) == SF_OK);
+    play(device, model, frames, &held);
     check_answers(device, model);
     CHECK(sf_forget_samples(device) == SF_OK && sf_close(device) == SF_OK);
     CHECK(sf_timeout(device) == SF_NO_DEVICE);
     // The same memory again, with the ledger of before, and frames that no key fits any more.
     CHECK(sf_open(memory, count, &config, &device) == SF_OK);
-    play(device, model, frames);
+    CHECK(sf_resume(device, &held, &done) == SF_OK && done);
+    play(device, model, frames, &held);
+    CHECK(sf_release(device, &held, &done) == SF_OK);
     uint32_t refused = 0;
     CHECK(sf_refused_frames(device, &refused) == SF_OK && refused > 0);
     CHECK(sf_close(device) == SF_OK);
     free(memory);
     free(flash);
+    free(update);
     free(frames.at);
     free(record.at);
 }

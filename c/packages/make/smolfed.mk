@@ -13,5 +13,7 @@ SMOLFED_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed.a @FLAGS@
 SMOLFED_CENTRAL_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_central.a @FLAGS@
 # For devices that also answer questions.
 SMOLFED_QUESTIONS_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_questions.a @FLAGS@
+# For devices that sleep.
+SMOLFED_SLEEP_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_sleep.a @FLAGS@
 # For devices that only infer.
 SMOLFED_DELIVERY_LDLIBS := $(SMOLFED_ROOT)/lib/libsmolfed_delivery.a @FLAGS@

@@ -31,6 +31,11 @@ static sf_config config;
 static feature features[FEATURES];
 static score scores[CLASSES];
 
+#ifdef SLEEP
+static sf_flash held;
+static sf_wake wake;
+#endif
+
 // The register of a line.
 static volatile uint8_t line;
 
@@ -45,6 +50,11 @@ int main(void) {
     config.kind = &KIND;
     config.samples = SAMPLES;
     sf_open(memory.bytes, sizeof memory.bytes, &config, &device);
+#endif
+#ifdef SLEEP
+    bool done = false;
+    sf_resume(device, &held, &done);
+    sf_set_awake(device, &wake);
 #endif
     for (;;) {
         uint16_t class = 0;
@@ -63,6 +73,10 @@ int main(void) {
         }
         sf_sent(device);
         sf_timeout(device);
+#ifdef SLEEP
+        sf_hold(device, &held, &done);
+        sf_release(device, &held, &done);
+#endif
         predict(device, features, FEATURES, scores, CLASSES, &class);
     }
 }

@@ -11,11 +11,12 @@ use smolfed_core::{
     wire::refusal::Refusals,
 };
 
-use super::{pages::Pages, sf_infer};
+use super::sf_infer;
 use crate::{
     client::{Client, Features, Fill, Link, Models, Scores, Target},
     kind::{Current, Kind},
     memory::{Layout, Memory},
+    pages::Pages,
     pointer,
     random::Random,
     status::sf_status,

@@ -143,6 +143,12 @@ impl Peer {
         self.0.done
     }
 
+    /// The integers of the last update.
+    #[allow(dead_code, reason = "not all tests compare them")]
+    pub(crate) fn update(&self) -> &[i64] {
+        &self.0.integers
+    }
+
     /// Why the device declined the last round.
     pub(crate) fn declined(&self) -> Option<Decline> {
         self.0.declined

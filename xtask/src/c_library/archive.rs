@@ -46,10 +46,11 @@ pub const NOTICES: &str = "THIRD-PARTY";
 pub const SIZES: &str = "\
 Bytes that the library adds to a program: a client that opens a device, adds samples, passes
 bytes, trains and predicts, compiled with -Os and linked with --gc-sections. A client for central
-trust only and a client that answers questions are the same program. A client that only infers opens
-a device, passes bytes and predicts. Their libraries, libsmolfed_central.a, libsmolfed_questions.a
-and libsmolfed_delivery.a, are in the archives for single targets. The memory of the device is
-extra: sf_memory_bytes, sf_infer_bytes. The text contains code and constants.
+trust only and a client that answers questions are the same program. A client that sleeps also
+holds an update. A client that only infers opens a device, passes bytes and predicts. Their
+libraries, libsmolfed_central.a, libsmolfed_questions.a, libsmolfed_sleep.a and
+libsmolfed_delivery.a, are in the archives for single targets. The memory of the device is extra:
+sf_memory_bytes, sf_infer_bytes. The text contains code and constants.
 
 ";
 

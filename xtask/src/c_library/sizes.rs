@@ -12,7 +12,7 @@ use crate::elf::Sizes;
 use crate::toolchain::root;
 
 /// The clients, each with its name, the file of its library if it is not the main one, and flags.
-const CLIENTS: [(&str, Option<&str>, &[&str]); 8] = [
+const CLIENTS: [(&str, Option<&str>, &[&str]); 10] = [
     ("int8_t", None, &[]),
     ("float", None, &["-DFLOAT"]),
     ("int8_t, central", Some("libsmolfed_central.a"), &[]),
@@ -22,6 +22,12 @@ const CLIENTS: [(&str, Option<&str>, &[&str]); 8] = [
         "float, answers",
         Some("libsmolfed_questions.a"),
         &["-DFLOAT"],
+    ),
+    ("int8_t, sleeps", Some("libsmolfed_sleep.a"), &["-DSLEEP"]),
+    (
+        "float, sleeps",
+        Some("libsmolfed_sleep.a"),
+        &["-DFLOAT", "-DSLEEP"],
     ),
     (
         "int8_t, infers",

@@ -7,28 +7,37 @@ pub struct Variant {
     pub file: &'static str,
     /// Its feature besides the default ones, or `None` without any.
     pub feature: Option<&'static str>,
-    /// The board's target for which tests use it, or `None` for the host.
-    tested: Option<&'static str>,
+    tested: Tested,
 }
 
-const CORTEX_M4F: Option<&str> = Some("thumbv7em-none-eabihf");
+/// Where tests use a library.
+enum Tested {
+    CortexM4f,
+    Host,
+    Nowhere,
+}
 
 /// All variants.
-pub const VARIANTS: [Variant; 3] = [
+pub const VARIANTS: [Variant; 4] = [
     Variant {
         file: "libsmolfed_central.a",
         feature: None,
-        tested: CORTEX_M4F,
+        tested: Tested::CortexM4f,
     },
     Variant {
         file: "libsmolfed_delivery.a",
         feature: Some("delivery"),
-        tested: CORTEX_M4F,
+        tested: Tested::CortexM4f,
     },
     Variant {
         file: "libsmolfed_questions.a",
         feature: Some("questions"),
-        tested: None,
+        tested: Tested::Host,
+    },
+    Variant {
+        file: "libsmolfed_sleep.a",
+        feature: Some("sleep"),
+        tested: Tested::Nowhere,
     },
 ];
 
@@ -45,8 +54,9 @@ impl Platform<'_> {
     /// Returns whether to build a variant.
     pub fn has(&self, variant: &Variant) -> bool {
         let is_used = match variant.tested {
-            None => self.is_host,
-            Some(target) => target == self.target,
+            Tested::CortexM4f => self.target == "thumbv7em-none-eabihf",
+            Tested::Host => self.is_host,
+            Tested::Nowhere => false,
         };
         is_used || !self.is_tested
     }

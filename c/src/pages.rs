@@ -1,10 +1,10 @@
-//! The flash of the models of a device that only infers, by functions of the firmware: page sizes,
-//! and waiting for asynchronous flash.
+//! Flash besides that of the ledger, by functions of the firmware: the models of a device that only
+//! infers, and the update of one that sleeps. Page sizes, and waiting for asynchronous flash.
 
 use embedded_storage::nor_flash::{ErrorType, NorFlash, ReadNorFlash};
 
 use crate::{
-    config::{SF_FLASH_PENDING, sf_flash},
+    callbacks::{SF_FLASH_PENDING, sf_flash},
     flash::{Failed, done},
     status::sf_status,
 };
@@ -12,16 +12,17 @@ use crate::{
 /// The bytes of a page are a multiple of this.
 const BLOCK: usize = 64;
 
-/// Flash for two files in whole pages, whose size is known only at run time. It waits for
+/// Flash for two slots of whole pages, whose size is known only at run time. It waits for
 /// asynchronous flash.
-pub(super) struct Pages {
+pub(crate) struct Pages {
     flash: sf_flash,
     capacity: usize,
 }
 
 impl Pages {
-    /// The first pages of the flash. Others are not used, so that a larger flash keeps its models.
-    pub(super) fn new(flash: sf_flash, pages: u32) -> Result<Self, sf_status> {
+    /// The first pages of the flash, an even number. Others are not used, so that a larger flash
+    /// keeps its content.
+    pub(crate) fn new(flash: sf_flash, pages: u32) -> Result<Self, sf_status> {
         if flash.read.is_none() || flash.write.is_none() || flash.erase.is_none() {
             return Err(sf_status::SF_POINTER);
         }
@@ -41,8 +42,8 @@ impl Pages {
     fn finish(&self, begun: Result<i32, Failed>) -> Result<(), Failed> {
         let mut answer = begun?;
         while let (Some(poll), SF_FLASH_PENDING) = (self.flash.poll, answer) {
-            // SAFETY: the firmware promises `sf_infer_open` that it may be called with this context
-            // as long as the device is open.
+            // SAFETY: the firmware promises `sf_infer_open` and `sf_hold` that it may be called
+            // with this context.
             answer = unsafe { poll(self.flash.context) };
         }
         done(answer)
@@ -67,12 +68,16 @@ impl ReadNorFlash for Pages {
 
 impl NorFlash for Pages {
     const WRITE_SIZE: usize = 8;
-    /// An erase begins at a half, which is at a page.
     const ERASE_SIZE: usize = BLOCK;
 
+    /// Erases the pages that begin in this range. A slot begins at a page, so the blocks of a page
+    /// are erased together with its first one.
     fn erase(&mut self, from: u32, to: u32) -> Result<(), Failed> {
-        let bytes = (to - from).next_multiple_of(self.flash.page_bytes);
-        self.finish(self.flash.begin_erase(from, bytes as usize))
+        let [from, to] = [from, to].map(|at| at.next_multiple_of(self.flash.page_bytes));
+        if from == to {
+            return Ok(());
+        }
+        self.finish(self.flash.begin_erase(from, (to - from) as usize))
     }
 
     fn write(&mut self, offset: u32, bytes: &[u8]) -> Result<(), Failed> {
