@@ -72,11 +72,12 @@ enum sf_status
   // The ledger is damaged. The device must not take part.
   SF_LEDGER_DAMAGED = 9,
   // This library was built without what the record or the configuration asks for: noise of the
-  // device's own, a pseudonym, asynchronous flash or a secure element.
+  // device's own, a pseudonym, asynchronous flash or a secure element. The ledger may have
+  // begun.
   SF_BUILD = 10,
   // Not while a round is under way.
   SF_PHASE = 11,
-  // The model has features of another type.
+  // The model has features or targets of another type.
   SF_TYPE = 12,
   // The model has another number of features or scores.
   SF_LENGTH = 13,

@@ -145,7 +145,7 @@ pub(crate) enum Target {
 pub(crate) type Fill<'a> = &'a mut dyn FnMut(Row<'_>, FeatureScale) -> Result<(), sf_status>;
 
 /// A device of any kind. A program has the code of all these functions, whichever it calls. Hence
-/// those that few programs need are not here, but take the device apart.
+/// functions that few programs need work on the parts that these return.
 pub(crate) trait Client {
     /// Whether the flash is not done with a piece.
     fn is_pending(&self) -> bool;
@@ -162,7 +162,9 @@ pub(crate) trait Client {
     fn set_window(&mut self, chunks: u8);
     /// Whether samples may change: a round trains on those with which it began.
     fn check_samples_may_change(&self) -> Result<(), sf_status>;
+    /// After `check_samples_may_change`.
     fn add_sample(&mut self, target: Target, fill: Fill<'_>) -> Result<(), sf_status>;
+    /// After `check_samples_may_change`.
     fn forget_samples(&mut self);
     /// The features of all samples, and the features of one.
     fn kept(&self) -> (Features<'_>, usize);

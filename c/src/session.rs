@@ -129,7 +129,7 @@ fn place<K: Kind>(
     }))
 }
 
-/// A session in its place. A function, so that the ledger is read before there is one on the stack.
+/// A session in its place. A function, so that copies of its parts are not in the frame of `place`.
 #[inline(never)]
 fn begin<K: Kind>(
     place: &'static mut MaybeUninit<SessionOf<K>>,
@@ -164,13 +164,16 @@ fn record(config: &sf_config) -> Result<Record<'_, Secrets>, ProvisionError> {
 fn ledger(config: &sf_config, flash: Flash) -> Result<Ledger<Flash>, LedgerError> {
     let (mut random, mut nonce) = (Random(config.random), [0; 8]);
     let Ok(()) = rand_core::TryRng::try_fill_bytes(&mut random, &mut nonce);
-    piece::open(flash, nonce, first_key(config))
+    piece::open(flash, nonce, first_key(config)?)
 }
 
 /// The key of the record, if it has one still.
 #[inline(never)]
-fn first_key(config: &sf_config) -> Option<Key> {
-    record(config).as_ref().ok()?.key.clone()
+fn first_key(config: &sf_config) -> Result<Option<Key>, LedgerError> {
+    // `open` has read the record before. Only its element may fail now.
+    let record = record(config);
+    let record = record.as_ref().map_err(|_| LedgerError::Element)?;
+    Ok(record.key.clone())
 }
 
 /// The identity and the policy of the device.
@@ -203,7 +206,8 @@ fn recipe(config: &sf_config) -> Result<&'static [u8], sf_status> {
         }
     };
     let record = record(config);
-    let named = record.as_ref().map_err(|error| *error)?.samples.recipe();
+    let record = record.as_ref().map_err(|error| *error)?;
+    let named = record.samples.recipe();
     match named.is_empty() || named == own {
         true => Ok(own),
         false => Err(sf_status::SF_RECIPE),
@@ -331,10 +335,8 @@ impl<K: Kind> Client for Device<K> {
     }
 
     fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status> {
-        let (_, _) = (
-            self.current()?,
-            K::scores(scores).ok_or(sf_status::SF_TYPE)?,
-        );
+        self.current()?;
+        K::scores(scores).ok_or(sf_status::SF_TYPE)?;
         Ok(K::LINK)
     }
 }

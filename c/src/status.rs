@@ -37,11 +37,12 @@ pub enum sf_status {
     /// The ledger is damaged. The device must not take part.
     SF_LEDGER_DAMAGED = 9,
     /// This library was built without what the record or the configuration asks for: noise of the
-    /// device's own, a pseudonym, asynchronous flash or a secure element.
+    /// device's own, a pseudonym, asynchronous flash or a secure element. The ledger may have
+    /// begun.
     SF_BUILD = 10,
     /// Not while a round is under way.
     SF_PHASE = 11,
-    /// The model has features of another type.
+    /// The model has features or targets of another type.
     SF_TYPE = 12,
     /// The model has another number of features or scores.
     SF_LENGTH = 13,
@@ -100,7 +101,7 @@ impl sf_status {
                 c"this library was built without what the record or the configuration asks for"
             }
             Self::SF_PHASE => c"not while a round is under way",
-            Self::SF_TYPE => c"the model has features of another type",
+            Self::SF_TYPE => c"the model has features or targets of another type",
             SF_LENGTH => c"another number of features or scores than the model has",
             SF_NOT_FINITE => c"a value is not finite",
             SF_TARGET => c"the class or the value of a sample is none of the model",

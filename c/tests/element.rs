@@ -31,6 +31,8 @@ use peer::{KINDS, Kind, Peer};
 struct Element {
     slots: [[u8; 32]; 3],
     is_away: bool,
+    /// Answers until it fails.
+    answers: u32,
 }
 
 /// # Safety
@@ -44,11 +46,13 @@ unsafe fn result(
     assert!(count <= 20);
     // SAFETY: as of this function.
     let (element, info) = unsafe {
-        let element = &*context.cast::<Element>();
+        let element = &mut *context.cast::<Element>();
         (element, std::slice::from_raw_parts(info, count))
     };
+    let fails = element.is_away || element.answers == 0;
+    element.answers = element.answers.saturating_sub(1);
     let secret = Key::from_secret(element.slots[from as usize]);
-    (!element.is_away).then(|| *ChainKey::new(kdf::expand(&secret, info)).secret())
+    (!fails).then(|| *ChainKey::new(kdf::expand(&secret, info)).secret())
 }
 
 unsafe extern "C" fn expand(
@@ -96,6 +100,7 @@ fn board_with_element() -> (Board, Box<Element>) {
     let element = Element {
         slots: [ROOT, KEY, [0; 32]],
         is_away: false,
+        answers: u32::MAX,
     };
     (board, Box::new(element))
 }
@@ -166,6 +171,11 @@ fn a_device_without_its_element_does_not_open() {
     element.is_away = true;
     assert_eq!(open(&mut board, &mut element), Err(SF_ELEMENT));
     element.is_away = false;
+    for answers in 0..4 {
+        element.answers = answers;
+        assert_eq!(open(&mut board, &mut element), Err(SF_ELEMENT), "{answers}");
+    }
+    element.answers = u32::MAX;
     element.slots[0][0] ^= 1;
     assert_eq!(open(&mut board, &mut element), Err(SF_ELEMENT));
     element.slots[0][0] ^= 1;

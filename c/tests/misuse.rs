@@ -391,6 +391,83 @@ fn a_closed_device_leaves_zeros() {
 }
 
 #[test]
+fn a_device_that_does_not_open_leaves_zeros() {
+    let mut board = Board::new();
+    let config = board.config();
+    // SAFETY: a configuration.
+    let words = unsafe { sf_memory_bytes(&raw const config) } / 8;
+    // The functions of the flash are in the memory when the ledger is opened.
+    assert_eq!(
+        board.open(|config| config.ledger.pages = 1).err(),
+        Some(SF_FLASH)
+    );
+    let (own, others) = board.memory.split_at(words);
+    assert!(own.iter().all(|word| *word == 0));
+    assert!(others.iter().all(|word| *word == 0xAAAA_AAAA_AAAA_AAAA));
+}
+
+/// Opens a device of a kind, with room for three samples.
+fn open_small(board: &mut Board, kind: *const sf_kind) -> *mut sf_device {
+    let device = board.open(|config| (config.kind, config.samples) = (kind, 3));
+    device.unwrap()
+}
+
+fn counts(device: *mut sf_device) -> [usize; 3] {
+    let mut counts = sf_sample_counts::default();
+    // SAFETY: an open device.
+    assert_eq!(unsafe { sf_count_samples(device, &raw mut counts) }, SF_OK);
+    [counts.samples, counts.constant, counts.saturated]
+}
+
+/// Adds the samples of a record to a device.
+fn add_record(device: *mut sf_device, record: &[u8]) -> sf_status {
+    // Words, as a page of flash is aligned.
+    let mut words = vec![0_u64; record.len().div_ceil(8)];
+    for (word, bytes) in words.iter_mut().zip(record.chunks(8)) {
+        let mut eight = [0; 8];
+        eight[..bytes.len()].copy_from_slice(bytes);
+        *word = u64::from_ne_bytes(eight);
+    }
+    // SAFETY: an open device, and a record.
+    unsafe { sf_add_record(device, words.as_ptr().cast(), record.len()) }
+}
+
+#[test]
+fn samples_of_a_record_are_added_and_counted() {
+    // The first feature is always 0.5, and the last is too large for eight bits with six places.
+    let features: Vec<f32> = (0..5_u8)
+        .flat_map(|x| [0.5, f32::from(x) / 4.0, -1.0, 9.0])
+        .collect();
+    let classes = board::record_with(&features, &[0_u16, 1, 2, 0, 1]);
+    let mut board = Board::new();
+    let device = open_small(&mut board, &raw const sf_softmax_i8);
+    assert_eq!(add_record(device, &classes), SF_OK);
+    // The last three stay.
+    assert_eq!(counts(device), [3, 3, 3]);
+    // One of another class, one of other features, and one of values: none is added.
+    let refused = board::record_with(&features[..8], &[1_u16, 3]);
+    assert_eq!(add_record(device, &refused), SF_TARGET);
+    let wide = board::record_with(&features[..10], &[1_u16, 0]);
+    assert_eq!(add_record(device, &wide), SF_LENGTH);
+    let values = board::record_with(&features[..4], &[0.5_f32]);
+    assert_eq!(add_record(device, &values), SF_TYPE);
+    assert_eq!(counts(device)[0], 3);
+    // SAFETY: an open device.
+    unsafe {
+        assert_eq!(sf_forget_samples(device), SF_OK);
+        assert_eq!(counts(device), [0, 0, 0]);
+        assert_eq!(sf_close(device), SF_OK);
+    }
+    let mut board = Board::new();
+    let device = open_small(&mut board, &raw const sf_linear_f32);
+    assert_eq!(add_record(device, &values), SF_OK);
+    assert_eq!(add_record(device, &classes), SF_TYPE);
+    assert_eq!(counts(device), [1, 0, 0], "numbers have no limits");
+    // SAFETY: an open device.
+    assert_eq!(unsafe { sf_close(device) }, SF_OK);
+}
+
+#[test]
 #[cfg_attr(miri, ignore = "it reads the padding of an open device")]
 fn samples_that_are_forgotten_leave_zeros() {
     let mut board = Board::new();

@@ -111,6 +111,50 @@ pub struct Session<'a, M: Trainable, F, R, K = NoStore, V = Root> {
     conversation: Conversation<'a, M, F, R, K, V>,
 }
 
+/// A session of these parts that has sent nothing. With a function instead of this macro, they
+/// would be on the stack twice.
+macro_rules! session {
+    ($identity:ident, $masks:ident, $policy:ident, $model:ident, $memory:ident, $ledger:ident,
+     $nonces:ident, $store:ident) => {{
+        let conversation = Conversation {
+            device: Device {
+                identity: $identity,
+                masks: $masks,
+                policy: $policy,
+                model: $model,
+                memory: $memory,
+                ledger: $ledger,
+                store: $store,
+                parts: M::Parts::default(),
+                recipe: &[],
+                #[cfg(feature = "questions")]
+                questions: QuestionPolicy::NONE,
+            },
+            nonces: $nonces,
+            nonce: [0; 16],
+            link: None,
+            phase: Phase::Silent,
+            round: None,
+            repetitions: 0,
+            window: 1,
+            #[cfg(feature = "sleep")]
+            wake: None,
+            refusals: Refusals::new(),
+            model_round: 0,
+            has_model: false,
+            #[cfg(feature = "short")]
+            is_short: false,
+            last: None,
+            #[cfg(feature = "reports")]
+            experiment: None,
+        };
+        Session {
+            line: Line::new(),
+            conversation,
+        }
+    }};
+}
+
 impl<'a, M, F, R, V> Session<'a, M, F, R, NoStore, V>
 where
     M: Trainable,
@@ -168,13 +212,15 @@ where
         store: K,
     ) -> Result<Self, SessionError> {
         let masks = device::prepare(&mut identity, &policy, &model, &memory, &ledger)?;
-        Ok(Self::assembled(
-            identity, masks, policy, model, memory, ledger, nonces, store,
+        Ok(session!(
+            identity, masks, policy, model, memory, ledger, nonces, store
         ))
     }
 
     /// Creates a session as [`Session::with_store`] does, in its place. This takes less stack if
     /// sizes are known only at run time.
+    ///
+    /// The caller drops the session in its place, which overwrites its keys.
     ///
     /// # Errors
     /// As [`Session::new`].
@@ -217,60 +263,9 @@ where
         nonces: R,
         store: K,
     ) -> &'p mut Self {
-        place.write(Self::assembled(
-            identity, masks, policy, model, memory, ledger, nonces, store,
+        place.write(session!(
+            identity, masks, policy, model, memory, ledger, nonces, store
         ))
-    }
-
-    /// Returns a session that has sent nothing.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a session")]
-    #[inline(always)]
-    fn assembled(
-        identity: Identity<V>,
-        masks: DeviceMasks,
-        policy: Policy,
-        model: M,
-        memory: Memory<'a>,
-        ledger: Ledger<F>,
-        nonces: R,
-        store: K,
-    ) -> Self {
-        let conversation = Conversation {
-            device: Device {
-                identity,
-                masks,
-                policy,
-                model,
-                memory,
-                ledger,
-                store,
-                parts: M::Parts::default(),
-                recipe: &[],
-                #[cfg(feature = "questions")]
-                questions: QuestionPolicy::NONE,
-            },
-            nonces,
-            nonce: [0; 16],
-            link: None,
-            phase: Phase::Silent,
-            round: None,
-            repetitions: 0,
-            window: 1,
-            #[cfg(feature = "sleep")]
-            wake: None,
-            refusals: Refusals::new(),
-            model_round: 0,
-            has_model: false,
-            #[cfg(feature = "short")]
-            is_short: false,
-            last: None,
-            #[cfg(feature = "reports")]
-            experiment: None,
-        };
-        Self {
-            line: Line::new(),
-            conversation,
-        }
     }
 
     /// Returns the store of the personal model.

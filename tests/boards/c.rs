@@ -272,7 +272,13 @@ fn boards_in_c_measure_and_give_the_model_of_the_simulation() {
     let (board, program) = (&running[0], programs[0].as_deref().unwrap());
     let bytes = ram_of_the_library(board, program, &place.path("fleet/device-0.ledger"));
     let rust = ram_of_the_client_in_rust();
-    assert!(bytes <= rust + 128, "{bytes} bytes, {rust} in Rust");
+    // An interrupt of the program may have come at the deepest call: its registers, with those of
+    // the floating-point unit, and the frame of its handler.
+    let interrupt = 104 + 8;
+    assert!(
+        bytes <= rust + 128 + interrupt,
+        "{bytes} bytes, {rust} in Rust"
+    );
 }
 
 /// Lets the example print the memory of its device, and the address of its stack.
@@ -320,7 +326,7 @@ fn ram_of_the_library(board: &Running, program: &Path, ledger: &Path) -> usize {
 }
 
 /// Returns the bytes of RAM that the client in Rust takes on the same board, besides vectors,
-/// scratch and samples.
+/// scratch and samples: its variables and the frames of all its functions.
 fn ram_of_the_client_in_rust() -> usize {
     let page = include_str!("../../docs/targets.md");
     let mut rows = page.lines();

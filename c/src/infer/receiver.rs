@@ -197,10 +197,8 @@ impl<K: Kind> Client for Device<K> {
     }
 
     fn link(&self, scores: Scores<'_>) -> Result<Link, sf_status> {
-        let (_, _) = (
-            self.current()?,
-            K::scores(scores).ok_or(sf_status::SF_TYPE)?,
-        );
+        self.current()?;
+        K::scores(scores).ok_or(sf_status::SF_TYPE)?;
         Ok(K::LINK)
     }
 

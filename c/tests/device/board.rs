@@ -9,7 +9,7 @@ use smolfed_core::identity::Identity;
 use smolfed_core::ledger::{Budget, Limits, MaxJump, Separation};
 use smolfed_core::params::NoiseMultiplier;
 use smolfed_core::provision;
-use smolfed_core::samples::SampleSlice;
+use smolfed_core::samples::{SampleSlice, Samples};
 use smolfed_core::session::Policy;
 use smolfed_core::stream::Root;
 
@@ -68,6 +68,20 @@ unsafe extern "C" fn fill(_: *mut c_void, to: *mut u8, count: usize) {
 
 /// A record of a device without samples.
 pub(crate) fn record() -> Vec<u8> {
+    record_of(None::<&SampleSlice<'_, u16>>)
+}
+
+/// A record of a device with these samples.
+#[allow(dead_code, reason = "not all tests store samples")]
+pub(crate) fn record_with<T: provision::Target + Default>(
+    features: &[f32],
+    targets: &[T],
+) -> Vec<u8> {
+    let width = features.len() / targets.len();
+    record_of(Some(&SampleSlice::new(features, targets, width).unwrap()))
+}
+
+fn record_of<S: Samples<Target: provision::Target>>(samples: Option<&S>) -> Vec<u8> {
     let identity = Identity {
         device: DEVICE,
         root: Root::from_secret(ROOT),
@@ -86,8 +100,7 @@ pub(crate) fn record() -> Vec<u8> {
     };
     let key = Key::from_secret(KEY);
     let mut page = vec![0; 4096];
-    let none = None::<&SampleSlice<'_, u16>>;
-    provision::write(&identity, &key, &policy, none, &mut page).unwrap();
+    provision::write(&identity, &key, &policy, samples, &mut page).unwrap();
     page
 }
 

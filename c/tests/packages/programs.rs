@@ -280,8 +280,11 @@ fn archives_have_sizes() -> Option<()> {
         let folder = archive(target)?;
         let sizes = std::fs::read_to_string(folder.join("SIZES")).expect("sizes");
         assert!(sizes.contains(target), "{sizes}");
-        if target == "thumbv7em-none-eabihf" {
-            assert!(bytes_in(&sizes, "int8_t") <= 29 << 10, "{sizes}");
+        let is_measured = std::env::var_os("CI").is_some() || !sizes.contains("not measured");
+        if target == "thumbv7em-none-eabihf" && is_measured {
+            // The goal is 29 KiB. Half a KiB less would notice code that nobody calls.
+            assert!(bytes_in(&sizes, "int8_t") <= 57 << 9, "{sizes}");
+            assert!(bytes_in(&sizes, "float") <= 42 << 10, "{sizes}");
             assert!(bytes_in(&sizes, "int8_t, central") <= 23 << 10, "{sizes}");
         }
         for name in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "smolfed.mk"] {

@@ -257,8 +257,9 @@ impl<'a, X: Reading, T: SampleTarget> SampleRows<'a, X, T> {
         (self.ring).push(rows, targets, self.feature_count, features, target)
     }
 
-    /// Adds a sample whose features `fill` writes to its row, after checking them: it writes only
-    /// finite numbers. An error keeps the samples as they are, so `fill` must not write before one.
+    /// Adds a sample whose features `fill` writes to its row, after the check of the target and its
+    /// own checks: it writes only finite numbers. An error keeps the samples as they are, so `fill`
+    /// must not write before one.
     ///
     /// # Errors
     /// [`SampleError::Target`], and those of `fill`.
@@ -556,6 +557,25 @@ mod tests {
         assert_eq!(format!("{rows:?}"), "SampleRows(3 x 2, at most 3)");
         rows.clear();
         assert!(rows.is_empty() && rows.features(0).is_empty());
+    }
+
+    #[test]
+    fn a_row_that_is_not_filled_changes_nothing() {
+        let (mut features, mut targets) = ([0_i8; 4], [0_u16; 2]);
+        let mut rows = SampleRows::new(&mut features, &mut targets, 2, 3).unwrap();
+        for class in 0..2 {
+            rows.push(&[class as i8 + 1; 2], class).unwrap();
+        }
+        let fill = |row: &mut [i8]| {
+            row.fill(9);
+            Ok::<_, SampleError>(())
+        };
+        assert_eq!(rows.push_with(3, fill), Err(SampleError::Target));
+        let refuse = |_: &mut [i8]| Err(SampleError::NotFinite { feature: 0 });
+        assert!(rows.push_with(2, refuse).is_err());
+        assert_eq!((rows.kept(), rows.target(0)), (&[1, 1, 2, 2][..], 0));
+        assert_eq!(rows.push_with(2, fill), Ok(()));
+        assert_eq!((rows.kept(), rows.target(0)), (&[9, 9, 2, 2][..], 2));
     }
 
     #[test]

@@ -64,8 +64,8 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether this build has code for everything the policy requires: the device's own noise, and
-    /// pseudonyms. Otherwise the device could only decline every round, or stay silent.
+    /// Returns whether this build has code for everything the policy requires: the device's own
+    /// noise, and pseudonyms. Otherwise the device could only decline every round, or stay silent.
     pub(super) fn suits_build(&self) -> bool {
         let none = NoiseMultiplier::NONE;
         let has_noise =

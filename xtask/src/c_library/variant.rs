@@ -46,7 +46,7 @@ pub struct Platform<'a> {
     pub target: &'a str,
     /// Whether it is this machine.
     pub is_host: bool,
-    /// Whether to build only the variants that tests use.
+    /// Whether to build only the variants that tests use. The archives then lack the others.
     pub is_tested: bool,
 }
 
