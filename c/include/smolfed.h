@@ -219,8 +219,8 @@ typedef struct sf_recipe {
   bool is_in_counts;
 } sf_recipe;
 
-// The flash of a ledger or of models, in pages. Addresses count from the first page. Each function
-// returns 0, or another number if it failed.
+// The flash of a ledger, of models or of a held update, in pages. Addresses count from the first
+// page. Each function returns 0, or another number if it failed.
 typedef struct sf_flash {
   // Passed to the functions.
   void *context;
@@ -349,10 +349,12 @@ typedef struct sf_wake {
   uint32_t round_trip_ms;
   // The least bytes per second over the line, in one direction. At least 1.
   uint32_t bytes_per_second;
-  // The least samples per second in training. At least 1.
+  // The least samples per second in training, with the local steps. At least 1. Leave a margin
+  // for writes to flash.
   uint32_t samples_per_second;
   // Whether an update outlives the sleep, by `sf_hold` or in RAM that keeps its content. Then
-  // only the model must arrive before the device sleeps.
+  // only the model must arrive before the time is over. With `sf_hold`, the device must also
+  // finish its training before it loses its RAM.
   bool resumes;
 } sf_wake;
 
@@ -868,7 +870,7 @@ sf_status sf_forget_samples(struct sf_device *device);
 // Preconditions: as `sf_phase_of`. `wake` is null or points to the times.
 sf_status sf_set_awake(struct sf_device *device, const struct sf_wake *wake);
 
-// Tells the pages of flash that hold an update.
+// Tells the pages of flash that hold an update. The bytes of a page are a multiple of 64.
 //
 // Interrupts: yes. Longest time: constant.
 //
@@ -876,37 +878,47 @@ sf_status sf_set_awake(struct sf_device *device, const struct sf_wake *wake);
 // Preconditions: as `sf_phase_of`. `pages` is null or has room for the answer.
 sf_status sf_held_pages(struct sf_device *device, uint32_t page_bytes, uint32_t *pages);
 
-// Writes the update that waits to be sent, unless the flash has it already or it has masks. Call
-// it in the phase `SF_SENDING`, before the RAM is lost. **Under central trust, the flash then has
-// a private update without noise** until `sf_release` erases it.
+// Writes the update that waits to be sent, unless the flash has it already. Call it as soon as the
+// phase is `SF_SENDING`, and in any phase before the RAM is lost. `held` is false if nothing was
+// written: the flash has the update, or none waits, as during training. After `SF_FLASH`, the
+// update in RAM is still sent. **Under central trust, the flash then has a private update without
+// noise** until `sf_release` erases it.
 //
-// It waits for asynchronous flash. After a power cut the flash has the whole update or none.
+// It waits for asynchronous flash. After a power cut, `sf_resume` finds the whole update or none.
 //
-// Interrupts: no. Longest time: that of the flash, for two erases and the writes.
+// Interrupts: no. Longest time: that of the flash, for erasing all its pages and writing half.
 //
 // # Safety
 // Preconditions: as `sf_phase_of`. `flash` is null or points to the functions of a flash with as
-// many pages as `sf_held_pages` says or more, which has no other use. The bytes of a page are a
-// multiple of 64. `held` is null or has room for the answer.
+// many pages as `sf_held_pages` says or more, which has no other use. The functions are called
+// during the call only. Firmware with another model or other pages erases the flash first. `held`
+// is null or has room for the answer.
 sf_status sf_hold(struct sf_device *device, const struct sf_flash *flash, bool *held);
 
 // Reads the held update, after `sf_open` and before anything is sent. The device sends the same
 // integers, in the same participation, when the coordinator invites it to that round again. It
-// skips updates of another ledger, another model or an earlier round, and damaged ones.
+// skips updates of another ledger, another model or an earlier round, and damaged ones. `resumed`
+// is false if there was none.
 //
 // It waits for asynchronous flash.
 //
-// Interrupts: no. Longest time: that of the flash, for reading the update twice.
+// Interrupts: no. Longest time: that of the flash, for reading its pages.
 //
 // # Safety
 // Preconditions: as `sf_hold`. `resumed` is null or has room for the answer.
 sf_status sf_resume(struct sf_device *device, const struct sf_flash *flash, bool *resumed);
 
 // Erases the held update once nobody waits for it: the coordinator has it or has given it up, or
-// another round has begun. Call it at each wake, after messages. It does nothing before the device
-// has sent anything. It waits for asynchronous flash.
+// another round has begun. It also erases parts of an update whose write or erase was interrupted.
+// Call it after messages, at each wake, and again after `SF_FLASH`. It does nothing before the
+// device has sent anything. `erased` is false if nothing was erased.
 //
-// Interrupts: no. Longest time: that of the flash, for two erases.
+// If the answer of the coordinator was lost, the update stays until another round begins. Firmware
+// that takes part in no further round erases the pages by itself.
+//
+// It waits for asynchronous flash.
+//
+// Interrupts: no. Longest time: that of the flash, for reading and erasing all its pages.
 //
 // # Safety
 // Preconditions: as `sf_hold`. `erased` is null or has room for the answer.

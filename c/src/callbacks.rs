@@ -3,8 +3,8 @@
 
 use core::ffi::c_void;
 
-/// The flash of a ledger or of models, in pages. Addresses count from the first page. Each function
-/// returns 0, or another number if it failed.
+/// The flash of a ledger, of models or of a held update, in pages. Addresses count from the first
+/// page. Each function returns 0, or another number if it failed.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct sf_flash {

@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The bytes of a page are a multiple of this.
-const BLOCK: usize = 64;
+pub(crate) const PAGE_BYTES: u32 = 64;
 
 /// Flash for two slots of whole pages, whose size is known only at run time. It waits for
 /// asynchronous flash.
@@ -26,7 +26,7 @@ impl Pages {
         if flash.read.is_none() || flash.write.is_none() || flash.erase.is_none() {
             return Err(sf_status::SF_POINTER);
         }
-        if flash.page_bytes == 0 || !flash.page_bytes.is_multiple_of(BLOCK as u32) {
+        if flash.page_bytes == 0 || !flash.page_bytes.is_multiple_of(PAGE_BYTES) {
             return Err(sf_status::SF_CONFIG);
         }
         if flash.pages < pages {
@@ -68,7 +68,7 @@ impl ReadNorFlash for Pages {
 
 impl NorFlash for Pages {
     const WRITE_SIZE: usize = 8;
-    const ERASE_SIZE: usize = BLOCK;
+    const ERASE_SIZE: usize = PAGE_BYTES as usize;
 
     /// Erases the pages that begin in this range. A slot begins at a page, so the blocks of a page
     /// are erased together with its first one.

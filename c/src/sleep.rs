@@ -12,7 +12,7 @@ use crate::{
     callbacks::sf_flash,
     client::{Client, Sleeper},
     device::{sf_device, with},
-    pages::Pages,
+    pages::{PAGE_BYTES, Pages},
     pointer,
     status::sf_status,
 };
@@ -27,10 +27,12 @@ pub struct sf_wake {
     pub round_trip_ms: u32,
     /// The least bytes per second over the line, in one direction. At least 1.
     pub bytes_per_second: u32,
-    /// The least samples per second in training. At least 1.
+    /// The least samples per second in training, with the local steps. At least 1. Leave a margin
+    /// for writes to flash.
     pub samples_per_second: u32,
     /// Whether an update outlives the sleep, by `sf_hold` or in RAM that keeps its content. Then
-    /// only the model must arrive before the device sleeps.
+    /// only the model must arrive before the time is over. With `sf_hold`, the device must also
+    /// finish its training before it loses its RAM.
     pub resumes: bool,
 }
 
@@ -79,14 +81,15 @@ pub unsafe extern "C" fn sf_set_awake(device: *mut sf_device, wake: *const sf_wa
     unsafe { with_sleeper(device, set) }
 }
 
-/// The pages that hold an update of a device.
+/// The pages that hold an update of a device: two slots of whole pages.
 fn pages_of(sleeper: &dyn Sleeper, page_bytes: u32) -> Result<u32, sf_status> {
-    let page = usize::try_from(page_bytes).ok().filter(|bytes| *bytes > 0);
-    let page = page.ok_or(sf_status::SF_CONFIG)?;
-    Ok(held_bytes(sleeper.entries(), page) / page_bytes)
+    if page_bytes == 0 || !page_bytes.is_multiple_of(PAGE_BYTES) {
+        return Err(sf_status::SF_CONFIG);
+    }
+    Ok(2 * (held_bytes(sleeper.entries(), 1) / 2).div_ceil(page_bytes))
 }
 
-/// Tells the pages of flash that hold an update.
+/// Tells the pages of flash that hold an update. The bytes of a page are a multiple of 64.
 ///
 /// Interrupts: yes. Longest time: constant.
 ///
@@ -111,8 +114,8 @@ pub unsafe extern "C" fn sf_held_pages(
 /// Calls with the flash that holds an update, and answers whether it has changed something.
 ///
 /// # Safety
-/// `flash` is null or points to functions of flash, which may be called. `done` is null or has room
-/// for the answer.
+/// Those of [`with`]. `flash` is null or points to functions of flash, which may be called. `done`
+/// is null or has room for the answer.
 unsafe fn with_store(
     (device, flash, done): (*mut sf_device, *const sf_flash, *mut bool),
     call: fn(&mut dyn Sleeper, &mut FlashStore<Pages>) -> Result<bool, StoreError>,
@@ -133,18 +136,21 @@ unsafe fn with_store(
     unsafe { with_sleeper(device, call) }
 }
 
-/// Writes the update that waits to be sent, unless the flash has it already or it has masks. Call
-/// it in the phase `SF_SENDING`, before the RAM is lost. **Under central trust, the flash then has
-/// a private update without noise** until `sf_release` erases it.
+/// Writes the update that waits to be sent, unless the flash has it already. Call it as soon as the
+/// phase is `SF_SENDING`, and in any phase before the RAM is lost. `held` is false if nothing was
+/// written: the flash has the update, or none waits, as during training. After `SF_FLASH`, the
+/// update in RAM is still sent. **Under central trust, the flash then has a private update without
+/// noise** until `sf_release` erases it.
 ///
-/// It waits for asynchronous flash. After a power cut the flash has the whole update or none.
+/// It waits for asynchronous flash. After a power cut, `sf_resume` finds the whole update or none.
 ///
-/// Interrupts: no. Longest time: that of the flash, for two erases and the writes.
+/// Interrupts: no. Longest time: that of the flash, for erasing all its pages and writing half.
 ///
 /// # Safety
 /// Preconditions: as `sf_phase_of`. `flash` is null or points to the functions of a flash with as
-/// many pages as `sf_held_pages` says or more, which has no other use. The bytes of a page are a
-/// multiple of 64. `held` is null or has room for the answer.
+/// many pages as `sf_held_pages` says or more, which has no other use. The functions are called
+/// during the call only. Firmware with another model or other pages erases the flash first. `held`
+/// is null or has room for the answer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sf_hold(
     device: *mut sf_device,
@@ -157,11 +163,12 @@ pub unsafe extern "C" fn sf_hold(
 
 /// Reads the held update, after `sf_open` and before anything is sent. The device sends the same
 /// integers, in the same participation, when the coordinator invites it to that round again. It
-/// skips updates of another ledger, another model or an earlier round, and damaged ones.
+/// skips updates of another ledger, another model or an earlier round, and damaged ones. `resumed`
+/// is false if there was none.
 ///
 /// It waits for asynchronous flash.
 ///
-/// Interrupts: no. Longest time: that of the flash, for reading the update twice.
+/// Interrupts: no. Longest time: that of the flash, for reading its pages.
 ///
 /// # Safety
 /// Preconditions: as `sf_hold`. `resumed` is null or has room for the answer.
@@ -180,10 +187,16 @@ pub unsafe extern "C" fn sf_resume(
 }
 
 /// Erases the held update once nobody waits for it: the coordinator has it or has given it up, or
-/// another round has begun. Call it at each wake, after messages. It does nothing before the device
-/// has sent anything. It waits for asynchronous flash.
+/// another round has begun. It also erases parts of an update whose write or erase was interrupted.
+/// Call it after messages, at each wake, and again after `SF_FLASH`. It does nothing before the
+/// device has sent anything. `erased` is false if nothing was erased.
 ///
-/// Interrupts: no. Longest time: that of the flash, for two erases.
+/// If the answer of the coordinator was lost, the update stays until another round begins. Firmware
+/// that takes part in no further round erases the pages by itself.
+///
+/// It waits for asynchronous flash.
+///
+/// Interrupts: no. Longest time: that of the flash, for reading and erasing all its pages.
 ///
 /// # Safety
 /// Preconditions: as `sf_hold`. `erased` is null or has room for the answer.

@@ -140,7 +140,6 @@ static void train(sf_device *device, const model *model) {
     }
 }
 
-// Plays the frames of a coordinator, each in memory of its own.
 // Holds an update that waits. `flash` has room for it.
 static void hold(sf_device *device, const sf_flash *flash) {
     uint32_t pages = 0;
@@ -149,6 +148,7 @@ static void hold(sf_device *device, const sf_flash *flash) {
     CHECK(sf_hold(device, flash, &held) == SF_OK);
 }
 
+// Plays the frames of a coordinator, each in memory of its own.
 static void play(sf_device *device, const model *model, bytes frames, const sf_flash *flash) {
     CHECK(sf_set_window(device, 2) == SF_OK && sf_timeout(device) == SF_OK);
     send(device);

@@ -135,14 +135,12 @@ macro_rules! on_flash {
                 if self.phase() == Phase::Silent {
                     return Ok(false);
                 }
-                let Some(held) = store.$held()$(.$await)?? else {
-                    return Ok(false);
-                };
-                if self.waiting().is_some_and(|(_, id)| id == *held.id()) {
+                let held = store.$held()$(.$await)??;
+                let is_of = |held: HeldSlot| self.waiting().is_some_and(|(_, id)| id == *held.id());
+                if held.is_some_and(is_of) {
                     return Ok(false);
                 }
-                store.$erase()$(.$await)??;
-                Ok(true)
+                store.$erase()$(.$await)?
             }
         }
 
@@ -209,8 +207,9 @@ mod blocking {
         /// Returns [`StoreError`] if the flash fails.
         resume,
         /// Erases the held update if the session no longer waits to send it: the coordinator
-        /// acknowledged it or gave it up, or another round has begun. Returns whether it was
-        /// erased. Otherwise it costs two reads, so a firmware can call it at each wake.
+        /// acknowledged it or gave it up, or another round has begun. It also erases parts of an
+        /// update whose write or erase was interrupted. Returns whether anything was erased.
+        /// Otherwise it reads both slots once, so a firmware can call it at each wake.
         ///
         /// It does nothing before the session has sent anything: [`Self::resume`] comes first.
         ///

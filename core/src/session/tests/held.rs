@@ -321,6 +321,29 @@ fn a_power_cut_at_any_byte_of_a_release_leaves_the_whole_update_or_none() {
     }
 }
 
+#[test]
+fn parts_of_an_interrupted_hold_are_erased_at_the_release() {
+    let asked = invitation(noise());
+    let mut has_parts = false;
+    for power in (0..1_500).step_by(50) {
+        let (mut board, mut other) = interrupted(asked, 0);
+        let mut flash = store().into_flash();
+        flash.power = power;
+        let mut store = FlashStore::new(flash).unwrap();
+        let held = board.hold(&mut store);
+        let mut flash = store.into_flash();
+        flash.power = usize::MAX;
+        let is_partial = flash.bytes.iter().any(|byte| *byte != 0xff);
+        has_parts |= is_partial && held.is_err();
+        let mut store = FlashStore::new(flash).unwrap();
+        run(&mut board, &mut other, |bytes| bytes);
+        turn(&mut board, &mut other, &mut |bytes| bytes);
+        assert_eq!(board.release(&mut store), Ok(is_partial), "{power}");
+        assert!(is_blank(store), "{power}");
+    }
+    assert!(has_parts);
+}
+
 /// A power cut interrupts the record of the participation: nothing is held, and at the next wake
 /// the round can begin or is used.
 #[test]

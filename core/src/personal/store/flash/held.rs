@@ -120,7 +120,7 @@ macro_rules! on_flash {
                 if !self.has_room(values_of(parts.map(<[u8]>::len))) {
                     return Err(StoreError);
                 }
-                self.$erase_held()$(.$await)??;
+                let _ = self.$erase_held()$(.$await)??;
                 let (slot, mut at) = (slot % 2, BLOCK);
                 erase(self, slot)$(.$await)??;
                 for part in parts {
@@ -136,17 +136,20 @@ macro_rules! on_flash {
                 write(self, slot, 0, &header_of(id, parts).0)$(.$await)?
             }
 
-            /// Erases the held update, if there is one.
+            /// Erases the held update, and parts of one whose write or erase was interrupted.
+            /// Returns whether there was anything.
             ///
             /// # Errors
             /// [`StoreError`] if the memory fails.
-            pub(crate) $($async)? fn $erase_held(&mut self) -> Result<(), StoreError> {
+            pub(crate) $($async)? fn $erase_held(&mut self) -> Result<bool, StoreError> {
+                let mut has_erased = false;
                 for slot in SLOTS {
-                    if find_in(self, slot)$(.$await)??.is_some() {
+                    if !is_blank(self, slot)$(.$await)?? {
                         erase(self, slot)$(.$await)??;
+                        has_erased = true;
                     }
                 }
-                Ok(())
+                Ok(has_erased)
             }
         }
 
@@ -162,6 +165,25 @@ macro_rules! on_flash {
             read(store, slot, 0, &mut header.0)$(.$await)??;
             let id = header.held();
             Ok(id.map(|id| HeldSlot { slot, header, id }))
+        }
+
+        /// Whether a slot has nothing but erased bytes.
+        $($async)? fn is_blank<F: NorFlash>(
+            store: &mut FlashStore<F>,
+            slot: u32,
+        ) -> Result<bool, StoreError> {
+            let mut at = 0;
+            while at < store.slot_bytes {
+                let mut block = [0; BLOCK];
+                let count = BLOCK.min(store.slot_bytes - at);
+                let bytes = block.get_mut(..count).unwrap_or_default();
+                read(store, slot, at, bytes)$(.$await)??;
+                if bytes.iter().any(|byte| *byte != 0xff) {
+                    return Ok(false);
+                }
+                at += count;
+            }
+            Ok(true)
         }
 
         /// Erases a slot, the block with its header last, so that an interrupted erase is found
