@@ -231,7 +231,7 @@ typedef struct sf_flash {
   int32_t (*write)(void*, uint32_t, const uint8_t*, size_t);
   // Erases whole pages: all bytes are 0xFF when it returns.
   int32_t (*erase)(void*, uint32_t, size_t);
-  // Bytes of a page: a multiple of 8 for a ledger, and of 64 for models.
+  // Bytes of a page: a multiple of 8 for a ledger, and of 64 for models or a held update.
   uint32_t page_bytes;
   // Pages.
   uint32_t pages;

@@ -17,7 +17,7 @@ pub struct sf_flash {
     pub write: Option<unsafe extern "C" fn(*mut c_void, u32, *const u8, usize) -> i32>,
     /// Erases whole pages: all bytes are 0xFF when it returns.
     pub erase: Option<unsafe extern "C" fn(*mut c_void, u32, usize) -> i32>,
-    /// Bytes of a page: a multiple of 8 for a ledger, and of 64 for models.
+    /// Bytes of a page: a multiple of 8 for a ledger, and of 64 for models or a held update.
     pub page_bytes: u32,
     /// Pages.
     pub pages: u32,

@@ -104,16 +104,21 @@ fn open(board: &mut Board, kind: &Kind) -> *mut sf_device {
     device.unwrap()
 }
 
-/// A device with samples that is invited to round 1, and its coordinator.
-fn invited(kind: &Kind) -> (Board, *mut sf_device, Peer) {
-    let mut board = Board::new();
-    let device = open(&mut board, kind);
+/// Adds samples.
+fn measure(device: *mut sf_device) {
     for class in 0..4 {
         let row = [class as i8; FEATURES];
         // SAFETY: an open device, and a row.
         let added = unsafe { sf_add_sample_i8(device, row.as_ptr(), FEATURES, class % 2) };
         assert_eq!(added, SF_OK);
     }
+}
+
+/// A device with samples that is invited to round 1, and its coordinator.
+fn invited(kind: &Kind) -> (Board, *mut sf_device, Peer) {
+    let mut board = Board::new();
+    let device = open(&mut board, kind);
+    measure(device);
     let mut peer = Peer::new(kind);
     connect(device, &mut peer);
     peer.invite(1);
@@ -177,15 +182,19 @@ fn restart(board: &mut Board, device: *mut sf_device, kind: &Kind) -> *mut sf_de
     open(board, kind)
 }
 
-/// The update of a device that has not slept.
-fn expected(kind: &Kind) -> Vec<i64> {
+/// The updates of two rounds of a device that does not sleep.
+fn expected(kind: &Kind) -> [Vec<i64>; 2] {
     let (_board, device, mut peer) = invited(kind);
-    // SAFETY: an open device.
-    unsafe { peer.exchange(device, || {}) };
-    assert!(peer.is_done());
+    let updates = [1, 2].map(|round| {
+        peer.invite(round);
+        // SAFETY: an open device.
+        unsafe { peer.exchange(device, || {}) };
+        assert!(peer.is_done());
+        peer.update().to_vec()
+    });
     // SAFETY: an open device.
     assert_eq!(unsafe { sf_close(device) }, SF_OK);
-    peer.update().to_vec()
+    updates
 }
 
 fn integers() -> Kind {
@@ -195,39 +204,45 @@ fn integers() -> Kind {
         .unwrap()
 }
 
+/// The two updates are in one slot each.
 #[test]
-fn an_update_outlives_the_memory_of_the_device() {
+fn updates_outlive_the_memory_of_the_device() {
     let kind = integers();
     let expected = expected(&kind);
     for page in [64, 128, 512, 4096] {
-        let (mut board, device, mut peer) = invited(&kind);
+        let (mut board, mut device, mut peer) = invited(&kind);
         let mut store = Store::new(page);
-        assert_eq!(
-            call(sf_hold, device, &mut store),
-            Ok(false),
-            "nothing waits"
-        );
-        train(device, &mut peer);
-        assert_eq!(call(sf_hold, device, &mut store), Ok(true));
-        assert_eq!(call(sf_hold, device, &mut store), Ok(false), "it is there");
-        let device = restart(&mut board, device, &kind);
-        assert_eq!(call(sf_release, device, &mut store), Ok(false), "too early");
-        assert_eq!(call(sf_resume, device, &mut store), Ok(true));
-        connect(device, &mut peer);
-        assert_eq!(call(sf_release, device, &mut store), Ok(false), "it waits");
-        peer.invite(1);
-        // SAFETY: an open device.
-        unsafe { peer.exchange(device, || panic!("it has trained")) };
-        assert!(peer.is_done() && peer.declined().is_none());
-        assert!(peer.update() == expected, "pages of {page} bytes");
-        assert_eq!(participations(device), 1);
-        assert_eq!(call(sf_release, device, &mut store), Ok(true));
-        assert!(
-            store.bytes.iter().all(|byte| *byte == 0xFF),
-            "the update is erased"
-        );
-        let device = restart(&mut board, device, &kind);
-        assert_eq!(call(sf_resume, device, &mut store), Ok(false));
+        for (round, expected) in (1..).zip(&expected) {
+            assert_eq!(
+                call(sf_hold, device, &mut store),
+                Ok(false),
+                "nothing waits"
+            );
+            train(device, &mut peer);
+            assert_eq!(call(sf_hold, device, &mut store), Ok(true));
+            assert_eq!(call(sf_hold, device, &mut store), Ok(false), "it is there");
+            device = restart(&mut board, device, &kind);
+            assert_eq!(call(sf_release, device, &mut store), Ok(false), "too early");
+            assert_eq!(call(sf_resume, device, &mut store), Ok(true));
+            connect(device, &mut peer);
+            assert_eq!(call(sf_release, device, &mut store), Ok(false), "it waits");
+            peer.invite(round);
+            // SAFETY: an open device.
+            unsafe { peer.exchange(device, || panic!("it has trained")) };
+            assert!(peer.is_done() && peer.declined().is_none());
+            assert!(
+                peer.update() == expected,
+                "round {round}, pages of {page} bytes"
+            );
+            assert_eq!(participations(device), round);
+            assert_eq!(call(sf_release, device, &mut store), Ok(true));
+            assert!(store.bytes.iter().all(|byte| *byte == 0xFF), "it is erased");
+            device = restart(&mut board, device, &kind);
+            assert_eq!(call(sf_resume, device, &mut store), Ok(false));
+            measure(device);
+            connect(device, &mut peer);
+            peer.invite(round + 1);
+        }
         // SAFETY: an open device.
         assert_eq!(unsafe { sf_close(device) }, SF_OK);
     }
@@ -237,7 +252,7 @@ fn an_update_outlives_the_memory_of_the_device() {
 #[test]
 fn a_power_cut_leaves_the_whole_update_or_none() {
     let kind = integers();
-    let expected = expected(&kind);
+    let [expected, _] = expected(&kind);
     for page in [64, 512] {
         let mut whole = Vec::new();
         for left in 0..30 {

@@ -106,8 +106,9 @@ macro_rules! on_flash {
                 Ok(true)
             }
 
-            /// Writes an update to the slot of this number, modulo 2. Other held updates are
-            /// erased first.
+            /// Writes an update to the slot of this number, modulo 2. Everything else is erased
+            /// first, and the slot again even if it reads as blank: an interrupted erase may leave
+            /// bits that are not stable.
             ///
             /// # Errors
             /// [`StoreError`] if the memory fails or has no room.
@@ -120,7 +121,7 @@ macro_rules! on_flash {
                 if !self.has_room(values_of(parts.map(<[u8]>::len))) {
                     return Err(StoreError);
                 }
-                let _ = self.$erase_held()$(.$await)??;
+                self.$erase_held()$(.$await)??;
                 let (slot, mut at) = (slot % 2, BLOCK);
                 erase(self, slot)$(.$await)??;
                 for part in parts {
